@@ -40,7 +40,7 @@ TAKES_A_NODE_AWAY = (
     "isolation",
     "several at once",
     "slow links",
-    "flipped bit",
+    "flipped bits",
 )
 
 
@@ -84,7 +84,7 @@ class Faults:
             "isolation": lambda machine: network.isolate(machine.name),
             "several at once": lambda _: self._strike_several(),
             "slow links": lambda machine: network.slow_down(machine.name),
-            "flipped bit": self._flip_a_bit,
+            "flipped bits": self._flip_bits,
             "refused connections": lambda machine: network.refuse(machine.name),
         }
 
@@ -261,15 +261,17 @@ class Faults:
         self._scene.troubled_lives.append(machine.life)
         self._later(self._random.between(100.0, 3000.0), lambda: self._make_room(machine))
 
-    def _flip_a_bit(self, machine: Machine) -> None:
-        """A node is killed, and its disk damages one copy of a batch before it starts again."""
+    def _flip_bits(self, machine: Machine) -> None:
+        """A node is killed, and its disk damages one copy of some batches before it starts again."""
         # After a failed sync the end of the process is that of the machine.
         may_be_killed = machine.state is MachineState.SERVING and not machine.sync_failed
-        spot = self._flipped_bits.choose(machine) if may_be_killed else None
-        if spot is not None:
-            self._strikes("flipped bit", f"bit {spot.bit} of byte {spot.position} of {spot.path} flips", of=machine)
+        spots = self._flipped_bits.choose(machine) if may_be_killed else []
+        if spots:
+            told = ", ".join(f"bit {spot.bit} of byte {spot.position} of {spot.path}" for spot in spots)
+            self._strikes("flipped bits", f"bits flip: {told}", of=machine)
             machine.die(Death.KILL)
-            machine.disk.flip(*spot)
+            for spot in spots:
+                machine.disk.flip(*spot)
 
     def _make_room(self, machine: Machine) -> None:
         machine.disk.capacity_bytes = None

@@ -1,4 +1,4 @@
-"""Where a bit may flip on a disk: in a closed segment of one replica, while its node is down.
+"""Where bits may flip on a disk: in closed segments of one replica, while its node is down.
 
 Only one copy of a batch is ever damaged. The node, and all others that have the partition, have flushed the whole
 segment and know that it is committed; and each partition is damaged once, on one machine. So everything that is
@@ -15,6 +15,8 @@ from simulator.machine import Machine
 from simulator.random import SimRandom
 from simulator.white_box.replica_hosts import Host, Key, hosts_of
 
+MOST_AT_ONCE = 5
+
 
 class Spot(NamedTuple):
     path: str
@@ -29,16 +31,17 @@ class FlippedBits:
         self._random = random
         self._damaged: dict[Key, None] = {}
 
-    def choose(self, victim: Machine) -> Spot | None:
-        """A spot on the disk of a machine whose node runs; None if there is none."""
-        found = list(self._segments(victim))
-        if not found:
-            return None
-        key, path = self._random.choice(found)
+    def choose(self, victim: Machine) -> list[Spot]:
+        """Some spots on the disk of a machine whose node runs, each in another partition."""
+        found: dict[Key, list[str]] = {}
+        for key, path in self._segments(victim):
+            found.setdefault(key, []).append(path)
+        keys = sorted(found, key=lambda _: self._random.below(1 << 30))[: 1 + self._random.below(MOST_AT_ONCE)]
+        self._damaged |= dict.fromkeys(keys)
+        return [self._spot(victim, self._random.choice(found[key])) for key in keys]
+
+    def _spot(self, victim: Machine, path: str) -> Spot:
         batches = walk_batches(victim.disk.peek(path))
-        if not batches:
-            return None
-        self._damaged[key] = None
         batch = self._random.choice(batches)
         position = batch.position + CHECKED_FROM + self._random.below(batch.size - CHECKED_FROM)
         return Spot(path, position, self._random.below(8))
@@ -57,7 +60,7 @@ class FlippedBits:
             partition = replicas[number].partition
             for segment, following in pairwise(partition.log.segments):
                 everywhere = all(_surely_has(copy, segment.base_offset, following.base_offset) for copy in copies)
-                if everywhere and victim.disk.is_synced(segment.path):
+                if everywhere and segment.size and victim.disk.is_synced(segment.path):
                     yield key, segment.path
 
 

@@ -22,7 +22,7 @@ FAULTS = (
 )
 FAULTS_OF_TIME_AND_CONNECTIONS = ("clock drift", "refused connections")
 FAULTS_BETWEEN_NODES = ("partition", "isolation", "several at once", "slow links")
-FAULTS_OF_REPLICAS = ("flipped bit",)
+FAULTS_OF_REPLICAS = ("flipped bits",)
 
 CONSUMER_SESSION_TIMEOUT = "group.consumer.session.timeout.ms"
 
