@@ -2,7 +2,7 @@
 
 Only one copy of a batch is ever damaged. The node, and all others that have the partition, have flushed the whole
 segment and know that it is committed; and each partition is damaged once, on one machine. So everything that is
-acknowledged must stay readable, and nobody may ever see the damaged batch.
+acknowledged must stay readable, and no reader may ever see the damaged batch.
 """
 
 from collections.abc import Iterator, Sequence

@@ -214,7 +214,7 @@ class PartitionBook:
         lost = self.forget(end_offset)
         self.end_offset = end_offset
         self.start_offset = max(self.start_offset, start_offset)
-        # A replica that was emptied starts anew.
+        # A replica that was emptied starts again.
         self.deleted = {node: min(before, start_offset) for node, before in self.deleted.items()}
         if end_offset < self.stable_offset or self.topic.flushed_since != 0:
             # A marker may have been lost, and its transaction is open again.

@@ -2,7 +2,7 @@
 
 Leaders and coordinators are killed, so that transactions and groups move between nodes that disagree by two hours. A
 coordinator with the later clock aborts transactions that began at another one, as if they had timed out. Their producer
-hears of that, so nothing of them may be there, and everything of those that it was told are committed.
+gets an error then, so nothing of them may be there, and everything of those that were reported as committed.
 """
 
 import time

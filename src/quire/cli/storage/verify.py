@@ -37,14 +37,14 @@ def verify(directories: tuple[str, ...], as_json: bool) -> None:
     except DataDirectoryError as error:
         raise Failure(str(error)) from error
     findings = [finding for finding in found if not finding.is_rebuilt_at_start]
-    made_anew = {finding.path for finding in found if finding.is_rebuilt_at_start}
+    rebuilt = {finding.path for finding in found if finding.is_rebuilt_at_start}
     if as_json:
         print_json([{"path": each.path, "position": each.position, "what": each.what} for each in findings])
     else:
         for finding in findings:
             echo(str(finding))
-        if made_anew:
-            files = count(len(made_anew), "file beside a log", "files beside logs")
+        if rebuilt:
+            files = count(len(rebuilt), "file beside a log", "files beside logs")
             echo(f"not stopped cleanly: {files} (indexes) will be rebuilt at the next start", err=True)
         echo(f"{size / 1e6:,.1f} MB checked, {count(len(findings), 'finding')}", err=bool(findings))
     if findings:

@@ -126,7 +126,7 @@ def _find(
 def _check_replica(
     node: "Node", context: Context, partition: Partition, wanted: ListOffsetsPartition, replica_id: int
 ) -> None:
-    """ApiError if the sender cannot be a follower: what is not committed yet is nobody else's business."""
+    """ApiError if the sender cannot be a follower: others must not learn what is not committed yet."""
     try:
         if not node.authorizer.allows(context, AclOperation.CLUSTER_ACTION, Resource.CLUSTER, CLUSTER_NAME):
             raise ApiError(

@@ -80,7 +80,7 @@ class Cleaner:
         self._under_way: dict[str, Cleaning] = {}
         """By folder: a log that replaces a deleted one of the same name waits until no job writes to its folder."""
         self._lent: dict[str, None] = {}
-        """By folder: logs that somebody else replaces segments of."""
+        """By folder: logs whose segments a repair replaces."""
         self._uncleanable: dict[Log, None] = {}
         self._stopped = False
         self.damaged: Callable[[Candidate, DamagedBatchError], None] = lambda candidate, damage: None
