@@ -65,11 +65,11 @@ def lose_what_one_replica_alone_had(cluster: DedicatedCluster, topic: str, last:
     newest = max(offset for partition, offset in alone if partition == 0)
     reached = read_on(cluster, TopicPartition(topic, 0, newest))
     cluster.kill(last)
+    place = (0, reached.offset)
+    lost_there = writer.acknowledged.get(place)
     others = [each for each in cluster.nodes if each != last]
     cluster.start(*others)
     wait_while(lambda: not_led_by(cluster.bootstrap_servers, topic, set(others)))
-    place = (0, reached.offset)
-    lost_there = writer.acknowledged.get(place)
     cluster.start(last)
     wait_until_in_sync(cluster.bootstrap_servers, topic)
     writer.wait_for(
