@@ -309,11 +309,12 @@ class Node:
         def close() -> None:
             self.jobs.stop()
             self.cleaner.close()
-            self.replicas.repairs.close()
             if is_started:
                 self.to_controller.close()
                 self.broker_links.close()
                 self.metadata.close()
+            # Now, as a repair that waited for another broker has just been told that the link is closed.
+            self.replicas.repairs.close()
             for directory in self.directories:
                 # A directory that fails now has reported it and has no mark: it is recovered at the next start.
                 with suppress(ApiError):
