@@ -40,3 +40,16 @@ def test_without_a_block_of_ids_every_request_is_told_to_retry_and_may() -> None
     assert [pending.value for pending in waiting] == [NO_ID, NO_ID]
     ids.next_id()
     assert len(controller.asked) == 2
+
+
+def test_a_client_that_asks_again_when_it_gets_an_id_gets_one_that_no_other_has() -> None:
+    controller = Controller(3)
+    ids = ProducerIds(controller.allocate)
+    waiting = [ids.next_id() for _ in range(3)]
+    again: list[Pending[int]] = []
+    waiting[0].when_done(lambda _: again.append(ids.next_id()))
+    controller.answer()
+    assert len(controller.asked) == 2
+    controller.answer()
+    assert [pending.value for pending in (*waiting, *again)] == [0, 1, 2, 3]
+    assert ids.next_id().value == 4

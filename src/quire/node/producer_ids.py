@@ -45,9 +45,10 @@ class ProducerIds:
             for pending in refused:
                 pending.complete(NO_ID)
             return
-        self._next, self._end = first, first + count
         served, self._waiting = self._waiting[:count], self._waiting[count:]
-        for pending in served:
-            pending.complete(self._take())
+        # All of this comes first: a client that gets an id may ask for the next one within `complete`.
+        self._next, self._end = first + len(served), first + count
         if self._waiting:
             self._allocate().when_done(self._allocated)
+        for producer_id, pending in enumerate(served, first):
+            pending.complete(producer_id)
