@@ -105,6 +105,8 @@ class Writer(Client):
         )
         self.sent: list[list[bytes]] = [[] for _ in range(PARTITIONS)]
         self.acknowledged: dict[Place, bytes] = {}
+        self.last_acknowledged = [-1] * PARTITIONS
+        """The offset of each partition's last acknowledgement, which an unclean election moves back."""
         self.refused: list[tuple[bytes, Any]] = []
         self.longest_gap_s = 0.0
         self._number = 0
@@ -142,6 +144,7 @@ class Writer(Client):
             else:
                 partition = message.partition()
                 self.acknowledged[partition, message.offset()] = message.value()
+                self.last_acknowledged[partition] = message.offset()
                 self._acknowledged_number[partition] = int(message.value().rpartition(b" ")[2])
                 self.longest_gap_s = max(self.longest_gap_s, now_s - self._last_s)
                 self._last_s = now_s

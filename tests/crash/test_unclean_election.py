@@ -65,15 +65,14 @@ def lose_what_one_replica_alone_had(cluster: DedicatedCluster, topic: str, last:
     newest = max(offset for partition, offset in alone if partition == 0)
     reached = read_on(cluster, TopicPartition(topic, 0, newest))
     cluster.kill(last)
-    place = (0, reached.offset)
-    lost_there = writer.acknowledged.get(place)
     others = [each for each in cluster.nodes if each != last]
     cluster.start(*others)
     wait_while(lambda: not_led_by(cluster.bootstrap_servers, topic, set(others)))
     cluster.start(last)
     wait_until_in_sync(cluster.bootstrap_servers, topic)
+    writer.wait_for_acks()
     writer.wait_for(
-        lambda: writer.acknowledged.get(place) not in (None, lost_there), "others have not reached the lost offsets"
+        lambda: writer.last_acknowledged[0] > reached.offset, f"no record is written beyond the lost offset {reached}"
     )
     truncated = read_on(cluster, reached)
     writer.stop()
