@@ -9,7 +9,13 @@ from contextlib import contextmanager
 
 import pytest
 
+from quire.cli.records.consume_group import read_as_member
+from quire.cli.records.record_format import text_formatter
+from quire.cli.records.record_printer import Printer
+from quire.client.consumer import BEGINNING, ConsumerConfig
+from quire.client.group_consumer import GroupConsumer
 from quire.console.failure import EXIT_NOT_FOUND
+from quire.console.options import connect
 from tests.cli.command import PATIENCE_S, QUIRE, environment, quire
 from tests.cli.groups.group_members import commit, members
 
@@ -104,6 +110,27 @@ def test_a_new_group_begins_at_the_end_and_misses_nothing_from_the_first_record_
     assert committed(servers, "late")[1] == 5, "where the other partition began is committed too"
     produce(servers, topic, 11, 4, partitions=2)
     assert {11, 12, 13, 14} <= set(read(servers, topic, "--group", "late"))
+
+
+class InterruptedOutput:
+    """Ctrl-C comes as soon as the first record is printed."""
+
+    def write(self, data: bytes, /) -> object:
+        return len(data)
+
+    def flush(self) -> None:
+        raise KeyboardInterrupt
+
+
+def test_ctrl_c_behind_the_first_record_commits_where_reading_began(servers: str) -> None:
+    topic = create(servers, "interrupted", 2)
+    produce(servers, topic, 0, 10, partitions=2)
+    with connect(servers, PATIENCE_S) as client:
+        member = GroupConsumer(client.cluster, "interrupted", [topic], ConsumerConfig(), BEGINNING)
+        printer = Printer(InterruptedOutput(), text_formatter(key_separator=None, verbose=False), None, None)
+        with pytest.raises(KeyboardInterrupt):
+            read_as_member(client, member, printer, follow=True, read_committed=False)
+    assert committed(servers, "interrupted") == [0, 0]
 
 
 def test_a_new_group_that_finds_nothing_at_the_end_commits_nothing_and_hears_where_else_to_begin(servers: str) -> None:

@@ -27,6 +27,7 @@ def read_as_member(
     try:
         _read(client, member, printer, follow, read_committed)
     except BaseException:
+        _allow_commits(member, printer)  # Ctrl-C may come between the first record and what follows it
         with suppress(ApiError, ClientError):
             client.run(member.close(), PATIENCE_MS)
         raise
@@ -48,7 +49,11 @@ def _read(client: BlockingClient, member: GroupConsumer, printer: Printer, follo
         client.loop.run_until(member.arrival())
         for fetched in member.poll():
             member.done_with(fetched.topic_partition, printer.show(fetched, ends.get(fetched.topic_partition)))
-            member.commits = printer.printed > 0
+            _allow_commits(member, printer)
+
+
+def _allow_commits(member: GroupConsumer, printer: Printer) -> None:
+    member.commits = printer.printed > 0
 
 
 def _find_ends(
