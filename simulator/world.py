@@ -20,6 +20,7 @@ from simulator.clock import SimClock
 from simulator.cluster_settings import dynamic_settings_of, first_voters, settings_of
 from simulator.disk import Crashed
 from simulator.faults import Faults
+from simulator.garbage import rare_collections
 from simulator.hosts import node_names
 from simulator.ledger import Ledger
 from simulator.limits import applied
@@ -169,7 +170,7 @@ class World:
 
     def run(self) -> RunReport:
         violation: Violation | None = None
-        with self._log.attached(), applied(self.plan.limits):
+        with self._log.attached(), applied(self.plan.limits), rare_collections():
             try:
                 self._run()
             except Violation as error:
