@@ -217,8 +217,8 @@ def write_commits(path: str, commits: int, live: int) -> None:
     log = Log.open(RealDisk(), path, LogConfig(segment_bytes=100 << 20), clean=True, now_ms=0)
     records: list[Record] = []
     for number in range(commits):
-        place = number * 7919 % live
-        key = OffsetCommitKey(group=f"group-{place // 100:04d}", topic="orders", partition=place % 100)
+        index = number * 7919 % live
+        key = OffsetCommitKey(group=f"group-{index // 100:04d}", topic="orders", partition=index % 100)
         value = OffsetCommitValue(offset=number, leader_epoch=0, metadata="", commit_timestamp=int(time.time() * 1000))
         records.append(Record(0, 0, encode_key(key), encode_value(StateRecord(key, value, 3))))
         if len(records) == COMMITS_IN_A_BATCH:

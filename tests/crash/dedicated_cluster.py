@@ -24,9 +24,9 @@ class DedicatedCluster(RealCluster):
         ports = free_ports(2 * NODES + 2)
         all_nodes = {}
         for node_id in (*range(1, NODES + 1), CONTROLLER_ID):
-            place = folder / f"node-{node_id}"
-            place.mkdir(parents=True)
-            all_nodes[node_id] = RealNode(node_id, place, ports.pop(), ports.pop())
+            node_folder = folder / f"node-{node_id}"
+            node_folder.mkdir(parents=True)
+            all_nodes[node_id] = RealNode(node_id, node_folder, ports.pop(), ports.pop())
         self.controller = controller = all_nodes.pop(CONTROLLER_ID)
         self.nodes = all_nodes
         listens_at = f"CONTROLLER://{controller.controller_address}"

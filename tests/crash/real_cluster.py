@@ -102,9 +102,9 @@ class RealCluster:
         ports = free_ports(2 * count)
         self.nodes: dict[int, RealNode] = {}
         for node_id in range(1, count + 1):
-            place = folder / f"node-{node_id}"
-            place.mkdir(parents=True)
-            self.nodes[node_id] = RealNode(node_id, place, ports.pop(), ports.pop())
+            node_folder = folder / f"node-{node_id}"
+            node_folder.mkdir(parents=True)
+            self.nodes[node_id] = RealNode(node_id, node_folder, ports.pop(), ports.pop())
         bootstrap = ",".join(node.controller_address for node in self.nodes.values())
         self.voters = VoterSet([_voter(node, random.uuid()) for node in self.nodes.values()])
         for node in self.nodes.values():

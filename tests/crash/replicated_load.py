@@ -39,7 +39,7 @@ CLIENT: dict[str, Any] = {
 }
 """Clients that are back soon after their brokers are."""
 
-Place = tuple[int, int]
+PartitionOffset = tuple[int, int]
 """Partition and offset."""
 
 
@@ -104,7 +104,7 @@ class Writer(Client):
             )
         )
         self.sent: list[list[bytes]] = [[] for _ in range(PARTITIONS)]
-        self.acknowledged: dict[Place, bytes] = {}
+        self.acknowledged: dict[PartitionOffset, bytes] = {}
         self.last_acknowledged = [-1] * PARTITIONS
         """The offset of each partition's last acknowledgement, which an unclean election moves back."""
         self.refused: list[tuple[bytes, Any]] = []
@@ -244,7 +244,7 @@ class Reader(Client):
             )
         )
         self._consumer.assign([TopicPartition(topic, partition, 0) for partition in range(PARTITIONS)])
-        self.seen: dict[Place, bytes] = {}
+        self.seen: dict[PartitionOffset, bytes] = {}
         self._next = [0] * PARTITIONS
 
     def turn(self) -> None:

@@ -24,7 +24,7 @@ from tests.crash.replicated_cluster import (
     replicated_cluster,
     wait_until_in_sync,
 )
-from tests.crash.replicated_load import PARTITIONS, Place, ReplicatedLoad
+from tests.crash.replicated_load import PARTITIONS, PartitionOffset, ReplicatedLoad
 from tests.crash.verdict import assert_clean, missing, read_all
 from tests.wire.batches import batch
 from tests.wire.raw import fetch, produce, records_of
@@ -58,7 +58,7 @@ def test_the_last_combined_node_elects_nothing_again_and_again() -> None:
 def lose_two_brokers(cluster: DedicatedCluster, survivors: Iterable[int]) -> None:
     create_replicated(cluster.bootstrap_servers, TOPIC)
     with ReplicatedLoad(cluster.bootstrap_servers, TOPIC) as load:
-        readable: dict[Place, bytes] = {}
+        readable: dict[PartitionOffset, bytes] = {}
         for survivor in survivors:
             lost = [each for each in cluster.nodes if each != survivor]
             cluster.kill(*lost)

@@ -13,7 +13,7 @@ import confluent_kafka
 from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
 from tests.crash.real_cluster import wait_while
-from tests.crash.replicated_load import PARTITIONS, Place, ReplicatedLoad, Writer, client_settings
+from tests.crash.replicated_load import PARTITIONS, PartitionOffset, ReplicatedLoad, Writer, client_settings
 
 ASK_S = 5.0
 COMMITTED, UNCOMMITTED = "read_committed", "read_uncommitted"
@@ -87,7 +87,7 @@ def judge(load: ReplicatedLoad) -> Verdict:
     )
 
 
-def judge_writer(writer: Writer, stored: Mapping[Place, bytes]) -> Verdict:
+def judge_writer(writer: Writer, stored: Mapping[PartitionOffset, bytes]) -> Verdict:
     """Of an idempotent writer that has stopped."""
     return Verdict(
         acknowledged=len(writer.acknowledged),
@@ -98,8 +98,8 @@ def judge_writer(writer: Writer, stored: Mapping[Place, bytes]) -> Verdict:
     )
 
 
-def missing(told: Mapping[Place, bytes], stored: Mapping[Place, bytes]) -> int:
-    return sum(stored.get(place) != value for place, value in told.items())
+def missing(told: Mapping[PartitionOffset, bytes], stored: Mapping[PartitionOffset, bytes]) -> int:
+    return sum(stored.get(position) != value for position, value in told.items())
 
 
 def repeated(values: Iterable[bytes]) -> int:
@@ -111,7 +111,7 @@ def _is_torn(transaction: Iterable[bytes], values: Mapping[bytes, int]) -> bool:
     return len({value in values for value in transaction}) == 2
 
 
-def out_of_order(sent: Sequence[Sequence[bytes]], stored: Mapping[Place, bytes]) -> int:
+def out_of_order(sent: Sequence[Sequence[bytes]], stored: Mapping[PartitionOffset, bytes]) -> int:
     """The records that are not there in the order in which they were `sent` to each partition."""
     wrong = 0
     for partition, values in enumerate(sent):
@@ -124,7 +124,7 @@ def out_of_order(sent: Sequence[Sequence[bytes]], stored: Mapping[Place, bytes])
 # --- What is in the topic
 
 
-def read_settled(bootstrap: str, topic: str) -> dict[Place, bytes]:
+def read_settled(bootstrap: str, topic: str) -> dict[PartitionOffset, bytes]:
     """Every committed record, as soon as no transaction is open."""
 
     def open_transactions() -> str:
@@ -141,9 +141,9 @@ def ends(bootstrap: str, topic: str, isolation: str) -> list[int]:
     found: list[int] = []
 
     def ask() -> str:
-        places = [TopicPartition(topic, partition) for partition in range(PARTITIONS)]
+        partitions = [TopicPartition(topic, partition) for partition in range(PARTITIONS)]
         try:
-            found[:] = [consumer.get_watermark_offsets(place, timeout=ASK_S)[1] for place in places]
+            found[:] = [consumer.get_watermark_offsets(each, timeout=ASK_S)[1] for each in partitions]
         except KafkaException as error:
             return f"not all ends of {topic} are known: {error}"
         return ""
@@ -155,11 +155,11 @@ def ends(bootstrap: str, topic: str, isolation: str) -> list[int]:
     return found
 
 
-def read_all(bootstrap: str, topic: str, isolation: str = COMMITTED) -> dict[Place, bytes]:
+def read_all(bootstrap: str, topic: str, isolation: str = COMMITTED) -> dict[PartitionOffset, bytes]:
     """Every record up to the end of each partition."""
     consumer = _consumer(bootstrap, isolation)
     consumer.assign([TopicPartition(topic, partition, 0) for partition in range(PARTITIONS)])
-    found: dict[Place, bytes] = {}
+    found: dict[PartitionOffset, bytes] = {}
     at_end: set[int] = set()
 
     def take_more() -> str:

@@ -48,10 +48,10 @@ EVERY_VERSION = [
     if is_there
 ]
 _KIO_CLASSES = {
-    (place.rpartition(":")[2], version): place
+    (name.rpartition(":")[2], version): name
     for versions in schema_name_map.values()
-    for version, places in versions.items()
-    for place in places.values()
+    for version, classes in versions.items()
+    for name in classes.values()
 }
 _unused = (f"unused-{number}" for number in itertools.count())
 
@@ -198,9 +198,9 @@ def ask(running: Running, listener: str, request: Message, version: int) -> Mess
     with WireConnection(running.addresses[listener]) as connection:
         body = connection.receive_body(request.API_KEY, version, connection.send(request, version))
         assert connection.call(ApiVersionsRequest(), 0, ApiVersionsResponse).error_code == ErrorCode.NONE
-    place = _KIO_CLASSES.get((response_class.__name__, version))
-    if place is not None:
-        module, _, name = place.partition(":")
+    found = _KIO_CLASSES.get((response_class.__name__, version))
+    if found is not None:
+        module, _, name = found.partition(":")
         try:
             _, size = entity_reader(getattr(import_module(module), name))(body, 0)
             assert size == len(body)

@@ -254,7 +254,7 @@ class Aiokafka:
                 ]
                 await producer.flush()
                 stored = [await future for future in sent]
-                return [-1 if place is None else place.offset for place in stored]  # None with acks=0
+                return [-1 if each is None else each.offset for each in stored]  # None with acks=0
             finally:
                 await producer.stop()
 

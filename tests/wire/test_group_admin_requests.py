@@ -29,12 +29,12 @@ def test_every_version_finds_the_coordinator(
         request = FindCoordinatorRequest(coordinator_keys=keys, key_type=key_type)
         found = connection.call(request, version, FindCoordinatorResponse).coordinators
         assert [each.key for each in found] == keys
-        places = {(each.error_code, each.node_id, f"{each.host}:{each.port}") for each in found}
+        addresses = {(each.error_code, each.node_id, f"{each.host}:{each.port}") for each in found}
     else:
         request = FindCoordinatorRequest(key="one", key_type=key_type)
         answer = connection.call(request, version, FindCoordinatorResponse)
-        places = {(answer.error_code, answer.node_id, f"{answer.host}:{answer.port}")}
-    assert places == {(ErrorCode.NONE, 1, bootstrap)}
+        addresses = {(answer.error_code, answer.node_id, f"{answer.host}:{answer.port}")}
+    assert addresses == {(ErrorCode.NONE, 1, bootstrap)}
 
 
 @pytest.mark.parametrize("key_type", [-1, 3])

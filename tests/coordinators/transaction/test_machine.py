@@ -23,7 +23,7 @@ def test_of_ten_producers_with_one_id_the_last_works_and_the_others_are_fenced()
         assert producer.init(goes_on=True).value[0] is ErrorCode.PRODUCER_FENCED
     assert last.end(commit=True).value[0] is ErrorCode.NONE
     log = cluster.partitions[T0]
-    verdicts = [log.verdict(entry, place) for place, entry in enumerate(log.entries) if not entry.is_marker]
+    verdicts = [log.verdict(entry, index) for index, entry in enumerate(log.entries) if not entry.is_marker]
     assert verdicts == ["ABORT"] * 9 + ["COMMIT"]
     assert not cluster.partitions[T1].entries
 

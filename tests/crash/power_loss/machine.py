@@ -165,9 +165,9 @@ def contents(folder: FolderNode, above: str = "") -> dict[str, bytes | None]:
     return found
 
 
-def _write(folder: FolderNode, place: Path) -> None:
+def _write(folder: FolderNode, target: Path) -> None:
     for name, node in folder.entries.items():
-        path = place / name
+        path = target / name
         if isinstance(node, FileNode):
             path.write_bytes(node.content)
         else:

@@ -92,7 +92,7 @@ def test_a_quote_is_text_whatever_the_bytes_and_bounded_whatever_the_size() -> N
     assert quote(None) is None
 
 
-def test_the_place_of_a_refused_command_can_be_read_back() -> None:
+def test_the_source_of_a_refused_command_can_be_read_back() -> None:
     assert decode_refusal_source(encode_refusal(Refusal(Reason.MALFORMED, "it is not JSON", Source(1, 7)))) == (
         Source(1, 7)
     )

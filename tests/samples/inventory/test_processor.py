@@ -265,7 +265,7 @@ def test_it_does_not_begin_with_empty_shelves_because_the_events_were_created_ag
         carry_out(client, config, 1)
 
 
-def test_a_stranger_on_the_event_topic_is_named_by_its_place(client: BlockingClient) -> None:
+def test_a_stranger_on_the_event_topic_is_named_by_its_position(client: BlockingClient) -> None:
     config = own_config()
     client.run(ensure_topics(client.cluster, config.topics))
     producer = Producer(client.cluster)

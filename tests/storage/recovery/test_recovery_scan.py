@@ -43,7 +43,7 @@ def logs(disk: SimDisk) -> list[str]:
     return [f"{FOLDER}/{name}" for name in disk.list_dir(FOLDER) if name.endswith(".log")]
 
 
-def places(disk: SimDisk) -> list[tuple[str, int, int]]:
+def batch_positions(disk: SimDisk) -> list[tuple[str, int, int]]:
     """File, position and base offset of each batch."""
     return [
         (path, header.position, header.base_offset)
@@ -83,7 +83,7 @@ def served(log: Log) -> Iterator[tuple[int, int]]:
 
 def check_flips(config: LogConfig, right: SimDisk, recovery_point: int, *, clean: bool, epochs: bool) -> None:
     """Every bit of every batch in turn: all others are served, at every one of their offsets, and that one is not."""
-    all_of_them = places(right)
+    all_of_them = batch_positions(right)
     undamaged = list(dict.fromkeys(served(open_log(copy_of(right), config, clean=True, recovery_point=recovery_point))))
     assert len(undamaged) == COUNT
     for number, (path, position, offset) in enumerate(all_of_them):
@@ -117,7 +117,7 @@ def test_beyond_the_recovery_point_too_a_wrong_offset_loses_nothing_behind_it(
     config: LogConfig, recovery_point: int
 ) -> None:
     right = filled(config)
-    for number, (path, position, offset) in enumerate(places(right)):
+    for number, (path, position, offset) in enumerate(batch_positions(right)):
         for bit in BITS_OF_THE_OFFSET:
             disk = copy_of(right)
             wrong = flip(disk, path, position, 8, bit)
@@ -140,7 +140,7 @@ def test_a_gap_that_was_always_there_is_not_damage() -> None:
 def test_among_gaps_a_wrong_offset_is_known_by_the_batch_behind_it() -> None:
     right = filled(COMPACTED, gaps=True)
     for recovery_point in (0, 58):
-        for number, (path, position, offset) in enumerate(places(right)[: COUNT - 1]):
+        for number, (path, position, offset) in enumerate(batch_positions(right)[: COUNT - 1]):
             disk = copy_of(right)
             assert flip(disk, path, position, 8, 10) == offset + 1024
             log = open_log(disk, COMPACTED, recovery_point=recovery_point)
@@ -151,7 +151,7 @@ def test_among_gaps_a_wrong_offset_is_known_by_the_batch_behind_it() -> None:
 @pytest.mark.parametrize("number", range(COUNT))
 def test_a_batch_that_does_not_check_out_below_the_recovery_point_costs_nothing_but_itself(number: int) -> None:
     disk = filled(PLAIN)
-    path, position, offset = places(disk)[number]
+    path, position, offset = batch_positions(disk)[number]
     flip(disk, path, position + 70, 1, 3)
     log = open_log(disk, PLAIN, recovery_point=COUNT * 2)
     others = [base for base in range(0, COUNT * 2, 2) if base != offset]
@@ -201,7 +201,7 @@ def test_a_write_that_was_torn_before_what_a_batchs_checksum_covers_ends_the_log
     append(log, batch(bytes(SECTOR - lost_bytes - len(first) - 2)))
     for value in (b"torn", b"behind", b"it"):
         append(log, batch(value))
-    (path, position, _), *_ = places(disk)[1:]
+    (path, position, _), *_ = batch_positions(disk)[1:]
     assert position == SECTOR - lost_bytes, "so that so much of the batch is in the first sector"
     disk.open(path).pwritev([bytes(lost_bytes)], position)
     again = open_log(disk.kill(), PLAIN._replace(segment_bytes=1 << 20), recovery_point=recovery_point)

@@ -190,9 +190,9 @@ class ModelConsumer:
             assignments = [
                 SyncGroupRequestAssignment(
                     member_id=owner,
-                    assignment=b",".join(b"%d" % number for number in range(place, PARTITIONS, len(owners))),
+                    assignment=b",".join(b"%d" % number for number in range(index, PARTITIONS, len(owners))),
                 )
-                for place, owner in enumerate(owners)
+                for index, owner in enumerate(owners)
             ]
         self._sync(assignments)
 

@@ -44,12 +44,12 @@ class ModelWorld:
     def alive(self) -> list[ModelConsumer]:
         return [consumer for consumer in self.consumers if consumer.is_alive]
 
-    def arrive(self, place: int) -> None:
-        self._deliver(self.on_its_way.pop(place))
+    def arrive(self, index: int) -> None:
+        self._deliver(self.on_its_way.pop(index))
 
-    def arrive_again(self, place: int) -> None:
+    def arrive_again(self, index: int) -> None:
         """As a duplicate: its response is lost."""
-        attempt = self.on_its_way[place]
+        attempt = self.on_its_way[index]
         self._handle(attempt.request, attempt.consumer)
 
     def lose_answer(self, number: int) -> None:
