@@ -68,6 +68,7 @@ class NodeStart:
         node, config = self._node, self._node.config
         directories = open_directories(
             config,
+            may_format=node.may_format,
             disk=node.disk,
             clock=node.clock,
             jobs=node.jobs,
