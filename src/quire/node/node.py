@@ -62,14 +62,24 @@ class Node:
     """Set by the first step of the start."""
 
     def __init__(
-        self, config: BrokerConfig, *, clock: Clock, random: Random, disk: Disk, jobs: Jobs, network: Network
+        self,
+        config: BrokerConfig,
+        *,
+        clock: Clock,
+        random: Random,
+        disk: Disk,
+        jobs: Jobs,
+        network: Network,
+        may_format: bool = True,
     ) -> None:
+        """A node that is alone formats its empty directories, if it `may_format` them."""
         self.config = config
         self.clock = clock
         self.random = random
         self.disk = disk
         self.jobs = jobs
         self.network = network
+        self.may_format = may_format
         self.node_id = config.node_id
         self.authorizer = Authorizer()
         self.throttle = Throttle()
