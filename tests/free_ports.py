@@ -1,7 +1,7 @@
 """Ports for programs that get their port as an option and open it later.
 
-They lie below those that the system gives to outgoing connections, of which a test run makes thousands: one of them
-would be where the program wants to listen.
+They are below the range that the system uses for outgoing connections. A test run opens thousands of these, and one
+could take the port before the program listens.
 """
 
 import random

@@ -346,7 +346,7 @@ def _prepare(model: ModelCluster, producer: Producer) -> None:
 
 
 def encoded(*values: bytes) -> bytearray:
-    """The records as a batch has them, behind room for its header."""
+    """The records as in a batch, after room for its header."""
     batch = build_batch([Record(0, 0, None, value, []) for value in values])
     return bytearray(HEADER_BYTES) + batch[HEADER_BYTES:]
 

@@ -1,4 +1,4 @@
-"""Names of clients are shown as they are, but cannot affect a log or a terminal."""
+"""Names from clients are shown unchanged where that is safe, and cannot affect a log or a terminal."""
 
 import json
 import logging

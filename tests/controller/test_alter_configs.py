@@ -207,7 +207,7 @@ OF_TWO = setting(BROKER, "", "min.insync.replicas", "2")
 
 
 def decided(image: ClusterImage, type_: int, name: str, *changes: Change) -> PartitionImage:
-    """Partition 0 of orders after the change. What it no longer needs is cleared before the settings or with them."""
+    """Partition 0 of orders after the change. Its eligible replicas are cleared before the settings or with them."""
     settings = [
         incremental.AlterableConfig(name=key, config_operation=operation, value=value)
         for key, operation, value in changes

@@ -74,7 +74,7 @@ def refusal(image: ClusterImage, *partitions: messages.AlterPartitionRequestPart
 
 
 def changed(image: ClusterImage, wanted: messages.AlterPartitionRequestPartitionData) -> PartitionImage:
-    """The partition afterwards, which is also what the leader is told."""
+    """The partition afterwards, which is also the answer to the leader."""
     result = alter(image, wanted)
     (told,) = results(result)
     assert told.error_code == ErrorCode.NONE

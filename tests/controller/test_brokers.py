@@ -1,4 +1,4 @@
-"""Brokers register, are unfenced, fall silent and leave."""
+"""Brokers register, are unfenced, stop sending heartbeats and leave."""
 
 from typing import Any
 
@@ -139,7 +139,8 @@ def test_without_eligible_replicas_it_does_not_matter_how_a_broker_was_stopped()
 
 @pytest.mark.parametrize("previous_epoch", [-1, 5], ids=["lost its page cache", "lost nothing"])
 def test_a_broker_that_was_unregistered_is_no_longer_eligible(previous_epoch: int) -> None:
-    """With its registration the controller has forgotten which epoch a broker that lost nothing would report."""
+    """The controller removed the epoch together with the registration, so it cannot tell whether the broker lost
+    anything."""
     image = cluster(
         topic(),
         partition(0, (2, 1), isr=(), leader=-1, elr=(1, 2), last_known_elr=(2,)),

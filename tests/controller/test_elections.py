@@ -293,7 +293,7 @@ def test_healthy_partitions_are_not_changed() -> None:
 
 
 def test_elections_that_an_earlier_controller_left_undone_are_completed() -> None:
-    """Broker 3 was fenced, broker 2 unfenced, and broker 4 removed, and each had partitions left."""
+    """Broker 3 was fenced, broker 2 unfenced, and broker 4 removed, each with partitions that were not settled yet."""
     image = cluster(
         topic(),
         partition(0, (3, 1), isr=(3, 1), leader=3),

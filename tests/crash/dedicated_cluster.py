@@ -1,4 +1,4 @@
-"""Three brokers and a controller that is none of them: the metadata quorum survives whatever happens to the brokers."""
+"""Three brokers and a separate controller: the metadata quorum is not affected by faults of the brokers."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -44,7 +44,7 @@ class DedicatedCluster(RealCluster):
             node.format(self.cluster_id, NO_VOTERS)
 
     def replace_disk(self, node_id: int) -> None:
-        """The broker has an empty disk, and has the settings that it had."""
+        """Gives the broker an empty, formatted disk; its settings stay the same."""
         self.nodes[node_id].wipe()
         self.nodes[node_id].format(self.cluster_id, NO_VOTERS)
 

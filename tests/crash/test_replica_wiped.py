@@ -18,7 +18,7 @@ from tests.crash.replicated_load import ReplicatedLoad
 from tests.crash.verdict import assert_clean, missing, read_all, replicas_differ
 
 ONE_IS_ENOUGH = {"min.insync.replicas": "1"}
-"""So that the last replica can say of everything that it is committed."""
+"""With these settings a single replica can commit everything."""
 
 
 def test_a_broker_with_an_empty_disk_copies_everything_and_then_leads(tmp_path: Path) -> None:

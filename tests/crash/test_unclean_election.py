@@ -86,7 +86,7 @@ def lose_what_one_replica_alone_had(cluster: DedicatedCluster, topic: str, last:
     logs = cluster.logs()
     for partition in range(PARTITIONS):
         assert f"leader elected unclean partition={topic}-{partition} " in logs
-        # Which of the records were committed is known here only if that was written down before the kill.
+        # The node knows which records were committed only if the checkpoint was written before the kill.
         assert re.search(rf"(replica truncated|committed records lost) partition={topic}-{partition} from=", logs)
 
 

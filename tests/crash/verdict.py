@@ -1,4 +1,4 @@
-"""What clients were told, against what is in the topic and on the disks of all replicas.
+"""Compares the results that clients got with the contents of the topic and of the disks of all replicas.
 
 Every count but the first one must be 0. `replicas_differ` says whether the replicas are equal byte for byte.
 """
@@ -21,17 +21,17 @@ COMMITTED, UNCOMMITTED = "read_committed", "read_uncommitted"
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """A count is None where a test cannot make it: a producer that is not idempotent may write a record twice."""
+    """A count is None if it has no meaning in a test: a producer that is not idempotent may write a record twice."""
 
     acknowledged: int
     lost: int
-    """Acknowledged, or of a committed transaction, and not there at the offset that was acknowledged."""
+    """Acknowledged records, or records of a committed transaction, that are not at their acknowledged offset."""
     duplicated: int | None = None
     out_of_order: int | None = None
     aborted_read: int | None = None
-    """Of a transaction that was aborted, or that is there in part."""
+    """Records of an aborted transaction, or of one that is visible only in part."""
     vanished: int | None = None
-    """Read by the reader, and not there later."""
+    """Records that the reader has read and that are missing later."""
     longest_gap_s: float | None = None
 
     @property
@@ -103,7 +103,7 @@ def missing(told: Mapping[PartitionOffset, bytes], stored: Mapping[PartitionOffs
 
 
 def repeated(values: Iterable[bytes]) -> int:
-    """How many of them are there more than once; each counts from its second time on."""
+    """How many values occur again; the first occurrence of each does not count."""
     return sum(count - 1 for count in Counter(values).values())
 
 
@@ -112,7 +112,7 @@ def _is_torn(transaction: Iterable[bytes], values: Mapping[bytes, int]) -> bool:
 
 
 def out_of_order(sent: Sequence[Sequence[bytes]], stored: Mapping[PartitionOffset, bytes]) -> int:
-    """The records that are not there in the order in which they were `sent` to each partition."""
+    """How many records are not in the order in which they were `sent` to each partition."""
     wrong = 0
     for partition, values in enumerate(sent):
         order = {value: number for number, value in enumerate(values)}
@@ -121,7 +121,7 @@ def out_of_order(sent: Sequence[Sequence[bytes]], stored: Mapping[PartitionOffse
     return wrong
 
 
-# --- What is in the topic
+# --- The contents of the topic
 
 
 def read_settled(bootstrap: str, topic: str) -> dict[PartitionOffset, bytes]:
@@ -194,7 +194,7 @@ def _consumer(bootstrap: str, isolation: str) -> confluent_kafka.Consumer:
     )
 
 
-# --- What is on the disks
+# --- The contents of the disks
 
 
 def replicas_differ(folders: Iterable[Path], topic: str, partitions: int = PARTITIONS) -> str:

@@ -1,4 +1,4 @@
-"""Brokers that end, and networks that only look like it, on three simulated nodes."""
+"""Brokers that end, and networks that make a broker look ended, on three simulated nodes."""
 
 import pytest
 
@@ -144,7 +144,7 @@ def test_a_second_broker_that_is_killed_waits_for_its_session_if_its_partitions_
     nodes.until(lambda: fenced(nodes.nodes[1]) == [2, 3], 4_000)
 
 
-# --- Networks that lie, and processes that are slow
+# --- False refusals, and slow processes
 
 
 def test_connections_that_break_for_no_reason_fence_no_broker(nodes: SimNodes) -> None:

@@ -77,7 +77,7 @@ def alter(node: SimulatedNode, kind: int, name: str, key: str, value: str) -> No
 
 
 def log_syncs(disk: SimDisk) -> list[str]:
-    """Fills up with the segments of `t` that are synced."""
+    """Collects the segments of `t` that are synced."""
     seen: list[str] = []
 
     def note(operation: DiskCall) -> bool:

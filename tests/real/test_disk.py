@@ -249,7 +249,7 @@ def _file(disk: RealDisk, path: str, content: bytes) -> RealFile:
 
 
 def _crowd_out(disk: RealDisk, tmp_path: Path) -> None:
-    """Uses enough other files that a small table has to give up every descriptor it may."""
+    """Uses so many other files that a small table closes every descriptor that it may close."""
     disk.make_dirs(f"{tmp_path}/crowd")
     others = [disk.open(f"{tmp_path}/crowd/{i}", create=True) for i in range(3)]
     for file in others + others:

@@ -1,4 +1,4 @@
-"""Batches behind one that was refused: they are refused too, so that the client sends all of them again in order."""
+"""Batches after a refused one are refused too, so that the client sends all of them again in order."""
 
 import pytest
 
@@ -40,7 +40,8 @@ def send(leader: Leader, sequence: int, *, epoch: int = 0) -> ErrorCode:
 
 @pytest.mark.parametrize("written_before", [0, 3])
 def test_a_batch_behind_one_that_found_no_room_is_written_after_it(written_before: int) -> None:
-    """Also if the producer is new here, which may otherwise begin with any sequence number."""
+    """This also holds for a producer that is new to the partition, which may otherwise begin with any sequence
+    number."""
     leader = Leader()
     for sequence in range(written_before):
         assert send(leader, sequence) == ErrorCode.NONE

@@ -1,4 +1,4 @@
-"""Simulated connections keep TCP's promises: order, back-pressure, one end each; and break when told to."""
+"""Simulated connections have TCP's guarantees: order, back-pressure, and one end; they break on request."""
 
 import pytest
 
@@ -11,7 +11,7 @@ from simulator.trace import Trace
 
 
 class Peer:
-    """Keeps everything it receives, and sends back what it is told to echo."""
+    """Stores everything that it receives, and echoes it if requested."""
 
     def __init__(self, transport: Transport, *, echo: bool = False, room: int = 1000) -> None:
         self.transport = transport

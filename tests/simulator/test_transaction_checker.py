@@ -1,4 +1,5 @@
-"""Transactions against answers made by hand: each promise has an answer that breaks it, and one that does not."""
+"""The checker of transactions with constructed answers: each promise has an answer that breaks it, and one that does
+not."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""`Cluster(nodes=3)`: several real nodes behind proxies, and what a test can do to them."""
+"""`Cluster(nodes=3)`: several real nodes behind proxies, with faults on request."""
 
 import os
 import signal
@@ -29,7 +29,7 @@ def cluster() -> Iterator[Cluster]:
 
 @pytest.fixture(autouse=True)
 def whole(cluster: Cluster) -> Iterator[None]:
-    """Every test leaves the shared cluster as it was."""
+    """Every test restores the shared cluster."""
     yield
     cluster.clear_faults()
     cluster.start()
@@ -54,7 +54,7 @@ def address(cluster: Cluster, node: int) -> str:
 
 
 def live(cluster: Cluster, asked: int) -> list[int]:
-    """The brokers that a node names, past its proxies."""
+    """The brokers that a node names; asked without its proxies."""
     return brokers_at(cluster._nodes.direct_address(asked))
 
 
@@ -148,7 +148,7 @@ def test_one_way_a_request_or_only_its_response_is_lost(
     topic = cluster.create_topic(partitions=1, replication_factor=1)
     leader = cluster.leader_of(topic)
     with WireConnection(address(cluster, leader), timeout_s=0.2) as connection:
-        topic_metadata(connection, topic)  # the connection is there
+        topic_metadata(connection, topic)  # the connection is established
         cluster.isolate(leader, from_nodes=False, one_way=one_way)
         with pytest.raises(TimeoutError):
             produce(connection, topic, batch([b"one"]))

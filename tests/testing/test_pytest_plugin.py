@@ -1,4 +1,4 @@
-"""The plugin's fixtures in a pytest run of their own, as a user has it."""
+"""The plugin's fixtures in a separate pytest run, as for a user."""
 
 import os
 import subprocess
@@ -50,7 +50,7 @@ def run_pytest(folder: Path, **files: str) -> str:
         path.parent.mkdir(exist_ok=True)
         path.write_text(textwrap.dedent(text))
     command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-q", str(folder)]
-    # With CI set, pytest repeats every message whole in its summary.
+    # With CI set, pytest repeats every message in full in its summary.
     environment = {name: value for name, value in os.environ.items() if name != "CI"}
     done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=60, check=False)
     return done.stdout + done.stderr

@@ -125,7 +125,7 @@ def test_every_version_describes_a_group(connection: WireConnection, new_group: 
 
 
 def test_a_group_is_described_as_it_changes(connection: WireConnection, new_group: NewName) -> None:
-    """Its protocol and its members' metadata are told only while it is stable."""
+    """Its protocol and its members' metadata are returned only while it is stable."""
     group = new_group()
     member_id = member_id_for(connection, group)
     joined = join(connection, group, member_id=member_id)
@@ -146,7 +146,7 @@ def test_a_group_is_described_as_it_changes(connection: WireConnection, new_grou
 
 @pytest.mark.parametrize("version", range(7))
 def test_a_group_that_never_was_is_dead(connection: WireConnection, new_group: NewName, version: int) -> None:
-    """And an error from version 6 on."""
+    """From version 6 on it also gets an error."""
     found = described(connection, new_group(), version)
     expected = ErrorCode.GROUP_ID_NOT_FOUND if version >= 6 else ErrorCode.NONE
     assert (found.error_code, found.group_state, found.members) == (expected, "Dead", [])

@@ -36,7 +36,7 @@ MEMBER = "a-member"
 
 
 def told(consumer: RawConsumer, owned: Owned) -> Owned:
-    """Heartbeats until the broker says what to own: it may need more than one to make up its mind."""
+    """Sends heartbeats until the broker returns an assignment, which may take more than one."""
     heard: list[Owned] = []
 
     def asked() -> bool:

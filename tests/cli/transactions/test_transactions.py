@@ -22,7 +22,7 @@ def created(servers: str, topic: str, partitions: int = 1) -> str:
 
 
 def begun(servers: str, name: str, topic: str, *partitions: int) -> confluent_kafka.Producer:
-    """A producer with a transaction open, one record of which is in each of these partitions."""
+    """A producer with an open transaction that has one record in each of these partitions."""
     producer = confluent_kafka.Producer({"bootstrap.servers": servers, "transactional.id": name, "log_level": 0})
     producer.init_transactions(30)
     producer.begin_transaction()

@@ -1,4 +1,4 @@
-"""TransactionMachine as a whole: many producers with one id, and what it remembers."""
+"""TransactionMachine as a whole: many producers with one transactional id, and the state that it keeps."""
 
 from quire.coordinators.runtime.record import Origin, tombstone
 from quire.coordinators.transaction.transactions import Markers

@@ -1,4 +1,4 @@
-"""A replica with a damaged segment: what is damaged is not served, and comes from another replica."""
+"""A replica with a damaged segment: it does not serve the damaged batch, and copies it from another replica."""
 
 import logging
 
@@ -70,7 +70,7 @@ def damaged_follower(nodes: Replicated, *offsets: int, at: int = HEADER_BYTES + 
 
 
 def everything(nodes: Replicated, node_id: int) -> list[bytes | None]:
-    """What a consumer reads that retries as long as it gets KAFKA_STORAGE_ERROR."""
+    """The values that a consumer reads if it retries after KAFKA_STORAGE_ERROR."""
     found: list[bytes | None] = []
 
     def more() -> bool:

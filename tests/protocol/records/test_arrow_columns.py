@@ -44,7 +44,7 @@ def _bit(bits: memoryview, index: int) -> bool:
 
 
 def rows_of(columns: ArrowColumns) -> Iterator[Row]:
-    """The rows as Arrow's specification says that the buffers are to be read."""
+    """The rows, read from the buffers according to Arrow's specification."""
     types = [number for rows, number in columns.timestamp_types for _ in range(rows)]
     for row in range(columns.row):
         found = None

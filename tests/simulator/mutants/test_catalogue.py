@@ -1,4 +1,4 @@
-"""Every mutant changes code that is there. Whether the simulator finds it is what `make mutants` says."""
+"""Every mutant changes existing code. `make mutants` checks that the simulator finds each of them."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Positions of a stream: their JSON, what a micro-batch between two of them reads, and what is not one."""
+"""Positions of a stream: their JSON, the range of a micro-batch between two of them, and invalid positions."""
 
 import json
 

@@ -58,7 +58,7 @@ def ranges(reader: StreamReader, start: Json, end: Json) -> list[tuple[str, int,
 
 
 def _kept(state: Json) -> Json:
-    """As it is read from a checkpoint."""
+    """The position as read from a checkpoint."""
     kept: Json = json.loads(json.dumps(state))
     return kept
 

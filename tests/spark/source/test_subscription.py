@@ -1,4 +1,4 @@
-"""Which partitions exist, according to brokers of which one has old metadata."""
+"""Which partitions exist, according to several brokers, one of which has old metadata."""
 
 import pytest
 
@@ -20,7 +20,7 @@ def topic_partitions(topic: ModelTopic) -> Partitions:
 
 
 def hear_later(model: ModelCluster, topic: ModelTopic) -> None:
-    """The broker knows this of the topic after half a second."""
+    """The broker returns this metadata of the topic after half a second."""
     model.clock.call_later(500, lambda: model.topics.update({topic.name: topic}))
 
 

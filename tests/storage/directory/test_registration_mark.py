@@ -1,4 +1,4 @@
-"""The registration of a broker, believed only with the page cache that has it."""
+"""The registration mark of a broker, which counts only with the page cache that holds it."""
 
 import json
 from collections.abc import Callable

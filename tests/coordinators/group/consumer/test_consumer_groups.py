@@ -163,7 +163,7 @@ def test_a_deleted_group_stays_deleted_after_a_reload(shard: ConsumerShard) -> N
     assert GROUP not in shard.groups
 
 
-# --- Being a group among others
+# --- Beside other groups
 
 
 def test_a_group_describes_itself(shard: ConsumerShard) -> None:

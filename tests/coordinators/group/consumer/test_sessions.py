@@ -11,7 +11,7 @@ SESSION_MS = 45_000
 
 
 class Watched:
-    """Sessions on virtual time; `gone` has the fenced members, with the time."""
+    """Sessions on virtual time; `gone` has the fenced members with the times."""
 
     def __init__(self) -> None:
         self.clock = SimClock()
