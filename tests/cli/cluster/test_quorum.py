@@ -115,8 +115,12 @@ def json_voters(cluster: Cluster) -> list[dict[str, Any]]:
     [
         (["add", "4"], 2, "'4' is not ID@HOST:PORT[:DIRECTORY], such as 4@host-4:9093"),
         (["add", "4@localhost:9093:short"], 2, "is not ID@HOST:PORT[:DIRECTORY]"),
-        (["add", "4@localhost:9093"], 1, "node 4 is not an observer of the quorum (none)"),
-        (["remove", "9"], 1, "node 9 is not a voter of the quorum (1, 2, 3)"),
+        (
+            ["add", "4@localhost:9093"],
+            1,
+            "node 4 is not an observer of the quorum, which has none (VOTER_NOT_FOUND); `quire quorum describe`",
+        ),
+        (["remove", "9"], 1, "node 9 is not a voter of the quorum, which has 1, 2, 3"),
         (["remove", "1", "--directory-id", "x"], 2, "is not a uuid"),
         (
             ["remove", "1", "--directory-id", "JEXY6aqzQY-32P5TStzaFg"],

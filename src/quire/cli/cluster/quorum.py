@@ -9,7 +9,7 @@ from quire.client.admin import quorum as admin
 from quire.client.admin.cluster import describe_cluster
 from quire.client.servers import AddressError, parse_address
 from quire.client.shell_blocking import BlockingClient
-from quire.console.failure import EXIT_USAGE, Failure
+from quire.console.failure import Failure
 from quire.console.groups import HelpfulGroup
 from quire.console.options import IntRange, cluster_options, connect, json_option
 from quire.console.output import Cell, format_table, print_json, title_of
@@ -136,7 +136,7 @@ def remove(node_id: int, directory_id: bytes | None, as_json: bool, servers: str
 
 def _check_not_the_last(client: BlockingClient, found: admin.Quorum, node_id: int) -> None:
     if len(found.voters) == 1:
-        raise Failure(f"controller {node_id} is the only voter: add another one first.", EXIT_USAGE)
+        raise Failure(f"controller {node_id} is the only voter: add another one first.")
 
 
 def quorum_json(found: admin.Quorum) -> dict[str, object]:
