@@ -121,7 +121,7 @@ def json_voters(cluster: Cluster) -> list[dict[str, Any]]:
         (["add", "4@localhost:9093:short"], 2, "is not ID@HOST:PORT[:DIRECTORY]"),
         (["add", "4@localhost:9093"], 1, "node 4 does not follow the metadata log (observers: none): format it with"),
         (["add", "1@localhost:9093"], 1, "node 1 is a voter already; if it has lost its disk, remove its former vote"),
-        (["remove", "9"], 1, "node 9 is not a voter of the quorum (1, 2, 3)"),
+        (["remove", "9"], 1, "node 9 is not a voter of the quorum, which has 1, 2, 3"),
         (["remove", "1", "--directory-id", "x"], 2, "is not a uuid"),
         (
             ["remove", "1", "--directory-id", "JEXY6aqzQY-32P5TStzaFg"],

@@ -8,7 +8,7 @@ from quire.address import Address
 from quire.client.admin import quorum as admin
 from quire.client.admin.cluster import describe_cluster
 from quire.client.servers import AddressError, parse_address
-from quire.console.failure import EXIT_USAGE, Failure
+from quire.console.failure import Failure
 from quire.console.groups import HelpfulGroup
 from quire.console.options import IntRange, cluster_options, connect, json_option
 from quire.console.output import Cell, format_table, print_json, title_of
@@ -154,7 +154,7 @@ def check_others_are_a_majority(found: admin.Quorum, removed: admin.QuorumMember
     """Without a majority of those that are left, nothing is committed any more, and no voter can be added."""
     others = [voter for voter in found.voters if voter != removed]
     if not others:
-        raise Failure(f"controller {removed.node_id} is the only voter: add another one first.", EXIT_USAGE)
+        raise Failure(f"controller {removed.node_id} is the only voter: add another one first.")
     now_ms = max(voter.last_fetch_ms for voter in found.voters)
     silent = [voter for voter in others if now_ms - voter.last_fetch_ms > SILENT_MS]
     if len(others) - len(silent) <= len(others) // 2:
