@@ -34,7 +34,7 @@ from quire.node.fetch_sessions import FetchSessions
 from quire.node.node_state import NodeProgress, NodeState
 from quire.node.own_vote import OwnVote
 from quire.node.partitions import Partitions
-from quire.node.previous_registration import forget
+from quire.node.previous_registration import epoch_of_clean_stop, forget
 from quire.node.producer_ids import ProducerIds
 from quire.node.refusals import Refusals
 from quire.node.replicas import Replicas
@@ -325,10 +325,11 @@ class Node:
                 self.metadata.close()
             # Now, as a repair that waited for another broker has just been told that the link is closed.
             self.replicas.repairs.close()
+            epoch = epoch_of_clean_stop(self.directories, NO_EPOCH if self.broker is None else self.broker.epoch)
             for directory in self.directories:
                 # A directory that fails now has reported it and has no mark: it is recovered at the next start.
                 with suppress(ApiError):
-                    directory.close(self.broker.epoch if self.broker is not None else NO_EPOCH)
+                    directory.close(epoch)
             self.progress.enter(NodeState.STOPPED)
             stopped.complete(None)
 
