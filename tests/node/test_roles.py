@@ -2,6 +2,8 @@
 
 import pytest
 
+from quire.controller.format import format_node
+from quire.node.node import Node
 from quire.node.node_state import NodeState
 from quire.protocol.errors import ErrorCode
 from quire.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
@@ -14,6 +16,10 @@ from quire.protocol.messages.describe_quorum import (
 )
 from quire.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from quire.protocol.messages.metadata import MetadataRequest, MetadataResponse
+from simulator.clock import HostClock
+from simulator.disk import SimDisk
+from simulator.jobs import SimJobs
+from simulator.random import SimRandom
 from tests.node.sim_nodes import CONTROLLER_PORT, SimNodes
 
 CONTROLLER, BROKER = "controller", "broker"
@@ -85,6 +91,23 @@ def test_a_broker_that_starts_before_its_controllers_waits_for_them() -> None:
     assert broker.progress.state is NodeState.CATCHING_UP
     nodes.begin(1)
     nodes.until(lambda: broker.ready.done)
+
+
+def test_a_second_process_with_the_id_of_the_active_controller_says_what_it_waits_for(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    nodes = SimNodes((CONTROLLER, CONTROLLER, CONTROLLER)).start()
+    leader_id = nodes.leader_id
+    assert leader_id is not None
+    config, clock, random = nodes.config(leader_id), HostClock(nodes.clock), SimRandom(2)
+    disk = SimDisk(random)
+    format_node(disk, random, config, now_ms=0, cluster_id=nodes.nodes[1].cluster_id)
+    double = Node(
+        config, clock=clock, random=random, disk=disk, jobs=SimJobs(clock, random), network=nodes.network.host("double")
+    )
+    double.start()
+    nodes.until(lambda: "say that this node leads them; does another process have its node.id?" in caplog.text)
+    assert nodes.leader_id == leader_id
 
 
 def test_brokers_and_controllers_stop_cleanly(nodes: SimNodes) -> None:

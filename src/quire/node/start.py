@@ -166,9 +166,12 @@ class NodeStart:
                 self._caught_up()
             elif not self._node.progress.is_stopping:
                 log.warning(
-                    "still waiting for the metadata log after another %d s: no active controller is known, or this "
-                    "node is far behind; are the controllers in controller.quorum.* up?",
+                    "still waiting for the metadata log after another %d s: %s",
                     CATCH_UP_PATIENCE_MS // 1000,
+                    "the other controllers say that this node leads them; does another process have its node.id?"
+                    if self._node.metadata.log.is_taken_for_leader
+                    else "no active controller is known, or this node is far behind; are the controllers in "
+                    "controller.quorum.* up?",
                 )
                 self._catch_up()
 

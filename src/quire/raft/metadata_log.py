@@ -149,6 +149,11 @@ class MetadataLog:
         return self._raft.leader_id
 
     @property
+    def is_taken_for_leader(self) -> bool:
+        """Whether others say that this node leads the epoch, which it does not: it lost its disk, or has a double."""
+        return not self._raft.is_leader and self._raft.role.election.leader_id == self._key.id
+
+    @property
     def leader_endpoint(self) -> LeaderEndpoint | None:
         """Where the leader listens for other nodes; None if there is none, or its address is not known."""
         leader_id = self.leader_id
