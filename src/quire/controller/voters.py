@@ -105,7 +105,7 @@ def _wrong_cluster(cluster_id: str, named: str | None) -> ApiError | None:
 
 
 def _supported(image: ClusterImage, node_id: int) -> tuple[int, int]:
-    """What a controller said of itself when it registered; every node of Quire knows both versions."""
+    """The versions in a controller's registration; every Quire node supports both."""
     controller = image.controllers.get(node_id)
     if controller is None:
         return SUPPORTED[KRAFT_VERSION]
