@@ -176,11 +176,12 @@ class MixedCluster:
         self.wait_until_serving()
 
     def add(self, node_id: int) -> MixedNode:
-        """Starts a node that joins as an observer; a broker serves when this returns."""
+        """Starts a node that joins; when this returns, it follows the metadata log, and a broker serves."""
         node = self.nodes[node_id] = self._later.pop(node_id)
         node.format(self._settings, [] if self._static else ["--no-initial-controllers"])
         node.start()
         self.wait_until_serving()
+        soon(_although_it_may_fail(lambda: node_id in self.observers() | self.voters()))
         return node
 
     @property
@@ -211,6 +212,9 @@ class MixedCluster:
 
     def voters(self) -> set[int]:
         return {voter.node_id for voter in self.quorum().voters}
+
+    def observers(self) -> set[int]:
+        return {observer.node_id for observer in self.quorum().observers}
 
     def wait_until_serving(self) -> None:
         """Waits until every running broker lists all running brokers as unfenced."""

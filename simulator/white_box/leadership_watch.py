@@ -102,40 +102,49 @@ class LeadershipWatch:
             book.replicas.are(self._in_sync(partition))
             book.replicas.isr = tuple(self._names[each] for each in partition.isr if each in self._names)
             if book.replicas.are_lost and not were_lost and book not in self._losses:
-                self._all_lost_power(book, newest.leader_epoch)
+                self._all_lost_power(book, newest.leader_epoch, book.replicas.kept)
 
     def _changes(self, key: Key, internal: bool, before: PartitionImage | None, now: PartitionImage) -> None:
-        replicas = self._internal.setdefault(key, Replicas()) if internal else None
-        were_lost = replicas is not None and replicas.are_lost
-        if replicas is not None:
+        elected = before is not None and now.leader_epoch != before.leader_epoch and now.has_leader
+        if before is not None:
+            self._happenings.partition(key, before, now, internal=internal)
+            if elected and now.leader not in (*before.isr, *before.elr):
+                self._outsider_leads(key, before, now)
+        if internal:
+            replicas = self._internal.setdefault(key, Replicas())
+            were_lost = replicas.are_lost
             replicas.are(self._in_sync(now))
-            if replicas.are_lost and not were_lost:
+            if were_lost and elected:
+                replicas.hurt.clear()
+            elif replicas.are_lost and not were_lost:
                 self._state_may_be_lost(key)
-        if before is None:
-            return
-        self._happenings.partition(key, before, now, internal=internal)
-        if now.leader_epoch == before.leader_epoch or not now.has_leader:
-            return
-        if replicas is not None and were_lost:
-            replicas.hurt.clear()
-        elif now.leader not in (*before.isr, *before.elr) and before.last_known_elr != (now.leader,):
-            self._uncleanly(key, internal, before, now)
 
-    def _uncleanly(self, key: Key, internal: bool, before: PartitionImage, now: PartitionImage) -> None:
-        """A replica was elected that was not among the eligible ones, as far as two images can tell.
-
-        The last known leader is not such a replica: it is elected if all others may have lost records. Its log shows
-        whether it has lost more than it may.
-        """
+    def _outsider_leads(self, key: Key, before: PartitionImage, now: PartitionImage) -> None:
+        """A replica was elected that was not among the eligible ones, as far as two images can tell."""
         topic = self._ledger.topics.get(key[0])
         book = topic.partitions[key[1]] if topic is not None and key[1] < len(topic.partitions) else None
-        if book is not None and book in self._losses:
+        replicas = self._internal.get(key) if book is None else book.replicas
+        if replicas is None:
             return
-        if book is not None and book.topic.may_elect_uncleanly:
+        if before.last_known_elr == (now.leader,) and self._none_is_eligible(before, replicas):
+            # It has everything, except for what it has lost with the power itself.
+            name = self._names[now.leader]
+            if book is not None and name in replicas.hurt:
+                self._all_lost_power(book, before.leader_epoch, replicas.hurt[name])
+            elif name in replicas.hurt:
+                self._state_may_be_lost(key)
+        elif book is not None and book.topic.may_elect_uncleanly:
             self._happenings.count("unclean election")
             self._loses(book, before.leader_epoch, 0, UNCLEAN_ELECTION)
-        elif now.partition_epoch == before.partition_epoch + 1 and (internal or book is not None):
+        elif now.partition_epoch == before.partition_epoch + 1:
             raise Violation(UNCLEAN, f"{now.leader} leads {topic}-{key[1]}: {before} became {now}")
+
+    def _none_is_eligible(self, partition: PartitionImage, replicas: Replicas) -> bool:
+        """Whether each member of the ISR and ELR lost its place there, because it may have lost records."""
+        return all(
+            self._names[number] in replicas.hurt or self._machines[number - 1].had_failed_directory
+            for number in (*partition.isr, *partition.elr)
+        )
 
     def _in_sync(self, partition: PartitionImage) -> list[str]:
         members = dict.fromkeys((*partition.isr, *partition.elr))
@@ -165,15 +174,16 @@ class LeadershipWatch:
                 all_hurt = book.replicas.power_lost(machine, self._flushed.get((machine, key), 0))
                 if all_hurt and book.replicas.hurt != before:
                     latest = self._newest.get(key)
-                    self._all_lost_power(book, -1 if latest is None else latest.leader_epoch)
+                    epoch = -1 if latest is None else latest.leader_epoch
+                    self._all_lost_power(book, epoch, book.replicas.kept)
 
     def _state_may_be_lost(self, key: Key) -> None:
         self.ever_lost[key] = None
         self._state_lost()
 
-    def _all_lost_power(self, book: PartitionBook, epoch: int) -> None:
+    def _all_lost_power(self, book: PartitionBook, epoch: int, kept: int) -> None:
         """A leader of a later epoch shows what is left."""
-        self._loses(book, epoch, book.replicas.kept, POWER_LOSS)
+        self._loses(book, epoch, kept, POWER_LOSS)
         if book.topic.transactional:
             self._state_lost()
 

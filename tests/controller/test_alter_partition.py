@@ -242,8 +242,8 @@ def test_an_isr_that_cannot_be_is_refused(isr: tuple[int, ...]) -> None:
 
 @pytest.mark.parametrize(
     "state",
-    [{"fenced": True}, {"in_controlled_shutdown": True}, {"epoch": 6}],
-    ids=["fenced", "shutting down", "registered again"],
+    [{"fenced": True}, {"in_controlled_shutdown": True}, {"epoch": 6}, {"log_dirs": (b"x" * 16,)}],
+    ids=["fenced", "shutting down", "registered again", "without the directory"],
 )
 def test_a_replica_that_may_not_have_everything_does_not_join(state: dict[str, Any]) -> None:
     image = three((1,))

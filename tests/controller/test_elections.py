@@ -153,6 +153,39 @@ def test_the_last_known_leader_is_elected_when_all_replicas_returned_unclean() -
     assert (back.leader, back.isr, back.leader_recovery_state) == (1, (1,), RECOVERING)
 
 
+def test_the_last_leader_is_remembered_also_while_a_member_of_the_isr_is_down() -> None:
+    """The leader and its follower went together, and both return without what they had not flushed."""
+    away = change(of_three(isr=(1, 2)), up=(), rules=ELIGIBLE, without=1)
+    assert away is not None
+    assert (away.leader, away.isr, away.elr, away.last_known_elr) == (-1, (2,), (1,), (1,))
+    away = change(away, up=(), rules=ELIGIBLE, without=2, unclean_shutdown=True)
+    assert away is not None
+    assert (away.isr, away.elr, away.last_known_elr) == ((), (1,), (1,))
+    away = change(away, up=(2, 3), rules=ELIGIBLE, without=1, unclean_shutdown=True)
+    assert away is not None
+    assert (away.leader, away.isr, away.elr, away.last_known_elr) == (-1, (), (), (1,))
+    back = change(away, up=(1, 2, 3), rules=ELIGIBLE)
+    assert back is not None
+    assert (back.leader, back.isr, back.elr, back.last_known_elr) == (1, (1,), (), ())
+    assert back.leader_recovery_state == RECOVERING
+
+
+def test_a_member_of_the_isr_that_leads_again_ends_the_wait_for_the_last_leader() -> None:
+    away = of_three(isr=(2,), leader=-1, elr=(1,), last_known_elr=(1,))
+    led = change(away, up=(2,), rules=ELIGIBLE)
+    assert led is not None
+    assert (led.leader, led.isr, led.elr, led.last_known_elr, led.leader_recovery_state) == (2, (2,), (1,), (), 0)
+
+
+def test_a_partition_that_lost_its_leader_before_the_feature_waits_for_a_member_of_its_isr() -> None:
+    alone = of_three(isr=(2,), leader=-1)
+    away = change(alone, up=(1, 3), rules=ELIGIBLE, without=2, unclean_shutdown=True)
+    assert away is not None
+    assert (away.leader, away.isr, away.elr, away.last_known_elr) == (-1, (), (), (2,))
+    back = change(away, up=(1, 2, 3), rules=ELIGIBLE)
+    assert back is not None and (back.leader, back.isr) == (2, (2,))
+
+
 def changed(image: ClusterImage, changes: list[PartitionChangeRecord]) -> dict[int, tuple[int, tuple[int, ...]]]:
     later = after(image, list(changes))
     partitions = later.topics_by_name["orders"].partitions

@@ -38,6 +38,22 @@ def test_a_follower_keeps_what_both_logs_agree_on(epoch: int, end_offset: int, k
     assert follower_with((1, 3), (4, 2)).truncation_offset(epoch, end_offset) == kept
 
 
+@pytest.mark.parametrize(
+    ("epoch", "end_offset", "kept"),
+    [
+        (4, 5, 5),  # In epoch 4 they agree up to here, which is before the start of this log.
+        (3, 5, 5),  # An epoch that is older than all that is left of this log.
+        (4, 8, 7),  # This log has no more of it.
+    ],
+)
+def test_a_follower_that_agrees_with_the_leader_only_before_its_own_start_keeps_nothing(
+    epoch: int, end_offset: int, kept: int
+) -> None:
+    follower = follower_with((1, 3), (4, 4))
+    follower.log.delete_records_before(6)
+    assert follower.truncation_offset(epoch, end_offset) == kept
+
+
 def test_a_follower_knows_whom_it_follows_and_ignores_what_is_older() -> None:
     follower = follower_with((1, 1))
     partition = follower.partition

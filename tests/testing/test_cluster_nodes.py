@@ -208,6 +208,8 @@ def test_errors_name_the_missing_node_or_the_wrong_setting(cluster: Cluster) -> 
         Cluster(nodes=3, config={"node.id": 4}).start()
     with pytest.raises(ClusterError, match=r"no\.such\.setting"):
         Cluster(nodes=3, config={"no.such.setting": 4}).start()
+    with pytest.raises(ClusterError, match=r"offsets\.topic\.replication\.factor=4 cannot be reached with 3 nodes"):
+        Cluster(nodes=3, config={"offsets.topic.replication.factor": 4}).start()
     with pytest.raises(ValueError, match="at least one node"):
         Cluster(nodes=0)
     with pytest.raises(ValueError, match='one_way is True, False, "sent" or "received", not \'send\''):

@@ -38,6 +38,7 @@ _ADVICE = {
     ErrorCode.TRANSACTIONAL_ID_NOT_FOUND: "`quire transactions list` shows the transactional ids",
     ErrorCode.COORDINATOR_NOT_AVAILABLE: "try again in a moment; `quire cluster` shows the nodes",
     ErrorCode.COORDINATOR_LOAD_IN_PROGRESS: "the coordinator is starting; try again, or wait longer (--timeout)",
+    ErrorCode.VOTER_NOT_FOUND: "`quire quorum describe` shows the voters and the observers",
     ErrorCode.UNSUPPORTED_VERSION: "the broker does not support this request; it may be too old",
 }
 

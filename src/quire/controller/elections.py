@@ -84,6 +84,8 @@ def change_partition(
         # From the ELR, or unclean: only the new leader is in sync with itself.
         isr = (leader,)
         elr, last_known = ((), ()) if unclean else _eligible(partition, isr, elr, gone, rules)
+    if leader == NO_LEADER:
+        last_known = _last_leader(partition)
     if not isr and not rules.eligible_leader_replicas:
         isr = partition.isr
     record = PartitionChangeRecord(partition_id=index, topic_id=topic_id)
@@ -138,11 +140,17 @@ def _eligible(
     elr = tuple(each for each in candidates if each not in isr and each != gone)
     known = dict.fromkeys((*partition.last_known_elr, *partition.elr, *partition.isr))
     last_known = tuple(each for each in known if each not in isr and each not in elr)
-    if not isr:
-        # The last leader has the most records: the partition waits for it if no other replica returns.
-        led_last = partition.leader if partition.leader != NO_LEADER else next(iter(partition.last_known_elr), None)
-        last_known = () if led_last is None else (led_last,)
     return elr, last_known
+
+
+def _last_leader(partition: PartitionImage) -> tuple[int, ...]:
+    """It has the most records: a partition without a leader waits for it if no other replica returns.
+
+    It is remembered from the moment when there is no leader, whether or not the ISR has members then: they may return
+    without what they had. Where it was not remembered, because the feature came later, a member of the ISR is as good.
+    """
+    known = (partition.leader, *partition.last_known_elr, *partition.isr)
+    return next(((each,) for each in known if each != NO_LEADER), ())
 
 
 def settle(

@@ -5,7 +5,7 @@ leaves every ISR and every set of eligible replicas. It has everything after a c
 as the page cache is the same (`quire.storage.directory.registration_mark`); Apache Kafka counts only the former.
 
 One directory decides for all: with one that failed, is empty, or was used under another registration, the broker may
-have lost any of its replicas.
+have lost any of its replicas. So may one that finds synced records gone when it opens a log, even after a clean stop.
 """
 
 import logging
@@ -49,12 +49,18 @@ def forget(directories: Iterable[LogDirectory]) -> None:
         directory.registration.remove()
 
 
+def epoch_of_clean_stop(directories: Iterable[LogDirectory], broker_epoch: int) -> int:
+    """What the marks of a clean stop say: after a failure no epoch, for the same reason as in `forget`."""
+    return NO_EPOCH if any(directory.failure is not None for directory in directories) else broker_epoch
+
+
 def _epoch_of(directory: LogDirectory) -> int | None:
-    if directory.failure is not None:
+    if directory.failure is not None or directory.registration.is_void:
         return None
-    if directory.clean_broker_epoch is not None:
-        return directory.clean_broker_epoch
-    return None if directory.unopened else directory.registration.read()
+    # A directory without logs keeps the mark of a clean stop while other processes register.
+    registered = None if directory.unopened else directory.registration.read()
+    known = [epoch for epoch in (directory.clean_broker_epoch, registered) if epoch is not None]
+    return max(known, default=None)
 
 
 def _lacks_a_log(directories: list[LogDirectory], image: ClusterImage, node_id: int) -> bool:

@@ -68,6 +68,7 @@ class NodeStart:
         node, config = self._node, self._node.config
         directories = open_directories(
             config,
+            may_format=node.may_format,
             disk=node.disk,
             clock=node.clock,
             jobs=node.jobs,
@@ -131,6 +132,7 @@ class NodeStart:
             clock=node.clock,
             interval_ms=node.config.get_int("controller.quorum.fetch.timeout.ms"),
             may_join=node.config.get_bool("controller.quorum.auto.join.enable"),
+            is_alone=node.config.topology.is_alone,
         )
         node.own_vote.start()
 

@@ -178,6 +178,36 @@ def test_a_follower_begins_where_the_leaders_log_starts() -> None:
     assert nodes.values(follower) == numbered(15, 20)
 
 
+@pytest.mark.parametrize("more", [0, 15], ids=["ends-before", "ends-after"])
+def test_replicas_whose_logs_start_later_copy_all_that_an_unclean_leader_wrote(more: int) -> None:
+    """Its log and theirs have nothing in common: it was away while records were written, and deleted again."""
+    nodes = Replicated(
+        ["broker", "broker", "broker", "controller"],
+        min_isr=1,
+        topic_settings={"unclean.leader.election.enable": "true"},
+        broker_session_timeout_ms="2000",
+    )
+    nodes.written(*numbered(0, 5))
+    nodes.until(nodes.is_whole)
+    nodes.kill(3)
+    nodes.until(lambda: 3 not in nodes.isr())
+    nodes.written(*numbered(5, 20))
+    nodes.until(nodes.is_whole)
+    assert delete(nodes, 15) == (ErrorCode.NONE, 15)
+    nodes.kill(1)
+    nodes.kill(2)
+    nodes.restart(3)
+    nodes.until(nodes.has_leader)
+    nodes.written(*numbered(100, 100 + more))
+    nodes.restart(1)
+    nodes.restart(2)
+    nodes.until(nodes.is_whole)
+    for replica in (1, 2):
+        log = nodes.partition(replica).log
+        assert (log.start_offset, log.end_offset) == (5, 5 + more)
+        assert nodes.values(replica) == numbered(100, 100 + more)
+
+
 def test_deleted_records_are_deleted_on_every_replica_when_that_is_reported() -> None:
     nodes = Replicated()
     nodes.written(*numbered(0, 10))

@@ -234,6 +234,20 @@ def test_a_node_that_stops_during_a_repair_leaves_the_damaged_segment() -> None:
     assert everything(nodes, follower) == LETTERS
 
 
+def test_a_node_can_stop_while_a_repair_waits_for_another_replica() -> None:
+    """Its links are closed then, which tells the repair that there is no answer."""
+    nodes = filled()
+    follower = damaged_follower(nodes, 4)
+    name = nodes.isolate(follower)
+    assert fetch(nodes, follower, 4).error_code == ErrorCode.KAFKA_STORAGE_ERROR
+    nodes.until(lambda: any(each.endswith(".cleaned") for each in nodes.disks[follower].list_dir(FOLDER)))
+    nodes.stop(follower)
+    assert not [each for each in nodes.disks[follower].list_dir(FOLDER) if each.endswith(".cleaned")]
+    nodes.network.heal(name)
+    nodes.restart(follower)
+    assert everything(nodes, follower) == LETTERS
+
+
 def test_damage_that_the_cleaner_finds_is_repaired_and_the_log_compacted(caplog: pytest.LogCaptureFixture) -> None:
     nodes = filled(
         {"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0.0"},

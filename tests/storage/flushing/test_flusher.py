@@ -129,18 +129,26 @@ def test_a_failing_disk_is_reported_and_no_flush_is_acknowledged(
     assert (told, len(failures), log.recovery_point) == ([], 1, 0)
 
 
+@pytest.mark.parametrize("has_run", [False, True])
 def test_deleting_a_log_during_its_flush_is_not_a_failure(
-    disk: SimDisk, flusher: Flusher, jobs: ManualJobs, failures: list[Exception]
+    disk: SimDisk, flusher: Flusher, jobs: ManualJobs, failures: list[Exception], has_run: bool
 ) -> None:
     log = open_log(disk)
     append_values(log, b"a")
     told: list[str] = []
     for _ in range(2):
-        flusher.flush(log, lambda: told.append("durable"), lambda: told.append("failed"))
+        flusher.flush(
+            log,
+            lambda: told.append("durable"),
+            lambda: told.append("failed"),
+            deleted=lambda: told.append("deleted"),
+        )
     log.close_files()
-    disk.rename(log.path, log.path + "-delete")
+    if not has_run:
+        disk.rename(log.path, log.path + "-delete")
+    assert told == []
     jobs.run_all()
-    assert (failures, told) == ([], [])
+    assert (failures, told) == ([], ["deleted"] * 2)
     assert not flusher._next, "nothing is kept for it"
 
 

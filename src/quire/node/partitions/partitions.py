@@ -193,7 +193,10 @@ class Partitions:
         return deleted
 
     def truncate(self, partition: Partition, offset: int) -> None:
-        """Removes everything from `offset` on, which the leader does not have. Logs a loss of committed records."""
+        """Removes everything from `offset` on, which the leader does not have. Logs a loss of committed records.
+
+        If that is before the start of the log, it continues there, empty.
+        """
         end, committed = partition.log.end_offset, partition.high_watermark
         self.directory_of(partition).truncate([(partition.log, offset)])
         partition.log_shortened()

@@ -26,12 +26,14 @@ VERSION = 0
 
 
 class RegistrationMark:
-    __slots__ = ("_disk", "_folder", "_path")
+    __slots__ = ("_disk", "_folder", "_path", "is_void")
 
     def __init__(self, disk: Disk, folder: str) -> None:
         self._disk = disk
         self._folder = folder
         self._path = f"{folder}/{FILE_NAME}"
+        self.is_void = False
+        """Removed by this process: something may be lost, although the last one stopped cleanly."""
 
     def read(self) -> int | None:
         """The epoch of the last registration if everything that was written under it is still there; else None."""
@@ -60,6 +62,7 @@ class RegistrationMark:
 
     def remove(self) -> None:
         """As far as the disk allows: something that was written may be lost."""
+        self.is_void = True
         with suppress(OSError):
             if self._disk.exists(self._path):
                 self._disk.remove(self._path)

@@ -70,8 +70,12 @@ def _is_intact(file: File, chunk: bytes, at: int, start: int, end: int, lowest_o
 
 
 def is_hole(file: File, position: int, end: int, offset: int) -> bool:
-    """Whether writes were lost between `position`, where a batch with `offset` should begin, and `end`."""
-    content = file.pread(end - position, position)
+    """Whether writes were lost between `position`, where a batch with `offset` should begin, and `end`.
+
+    The batch at `end` is intact although its first bytes are in a sector that was lost, if these bytes are zeros.
+    """
+    whole_sectors = -(-end // SECTOR) * SECTOR
+    content = file.pread(whole_sectors - position, position)
     stop = SECTOR - position % SECTOR
     # Every batch begins with some zeros. They indicate a hole only if other bytes should be among them.
     telling = stop >= _LENGTH_END or any(offset.to_bytes(8, "big")[:stop])
