@@ -55,7 +55,7 @@ def test_a_count_of_kafka_streams_that_is_killed_and_started_again_counts_everyt
     state = tmp_path / "state"
     for number in range(3):
         say(ROUNDS // 3)
-        # Killed in the middle of its work, whatever it is doing.
+        # Killed in the middle of its work.
         with kafka.program(tmp_path, str(COUNT), address, str(state), killed=True):
             wait_until(more_than(len(committed(address, "counts"))), f"it counts, {number}")
     say(1)

@@ -41,7 +41,7 @@ def archive_refusals(records: DataFrame) -> DataFrame:
 
 
 def find_gaps(events: DataFrame) -> DataFrame:
-    """item, first_missing and last_missing of every stretch of numbers that is not there; none, if all is well."""
+    """item, first_missing and last_missing of every range of missing numbers; no rows if nothing is missing."""
     before = F.coalesce(F.lag("sequence").over(Window.partitionBy("item").orderBy("sequence")), F.lit(0))
     numbered = events.select("item", "sequence").distinct().withColumn("before", before)
     return numbered.where(F.col("sequence") > F.col("before") + 1).select(
@@ -50,7 +50,7 @@ def find_gaps(events: DataFrame) -> DataFrame:
 
 
 def _rows(parsed: DataFrame) -> DataFrame:
-    """The fields, where the record was, and the date on which it was written."""
+    """The fields, the origin of the record, and the date on which it was written."""
     checked = parsed.withColumn("event", F.when(F.col("error").isNull(), F.col("event")).otherwise(_stop()))
     return checked.select("event.*", *ORIGIN, F.to_date("timestamp").alias("date"))
 

@@ -34,7 +34,7 @@ def clean(records: DataFrame) -> DataFrame:
 
 
 def _drop_duplicates(parsed: DataFrame) -> DataFrame:
-    """Drops events whose id has been there, and those later than the watermark, and never a broken one.
+    """Drops events with a repeated id and late events, and never a broken one.
 
     A broken record has no event time here, so no watermark is past it, and its unique position serves as its id.
     """

@@ -107,7 +107,7 @@ def test_an_isr_expands() -> None:
     assert changed(three((1,)), asked(1, 2)).isr == (1, 2)
 
 
-def test_an_isr_that_is_as_asked_is_told_and_nothing_is_written() -> None:
+def test_a_request_for_the_current_isr_succeeds_and_writes_nothing() -> None:
     for members in ((1, 2, 3), (3, 1, 2)):
         result = alter(three(), asked(*members))
         assert (result.records, results(result)[0].isr) == ([], [1, 2, 3])

@@ -211,7 +211,7 @@ def test_a_controller_that_was_paused_fences_no_broker(paused_ms: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_whatever_the_timing_no_epoch_has_two_leaders_and_all_brokers_return(seed: int) -> None:
+def test_no_epoch_has_two_leaders_and_all_brokers_return_for_any_timing(seed: int) -> None:
     nodes = started(SimNodes(seed=seed))
     random = SimRandom(seed).stream("mischief")
     leaderships = Leaderships(nodes)

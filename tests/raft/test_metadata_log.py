@@ -25,7 +25,7 @@ def started(disk: SimDisk | None = None, **settings: Any) -> SimLog:
     return SimLog(disk or format_folder(SimDisk()), settings=MetadataLogSettings(**settings)).open().run()
 
 
-def test_a_node_elects_itself_and_is_told_when_that_is_committed() -> None:
+def test_a_node_elects_itself_and_its_listener_learns_it_after_the_commit() -> None:
     sim = SimLog(format_folder(SimDisk()))
     sim.open()
     assert sim.leaders == [(None, 0), (None, 1)]
@@ -383,7 +383,7 @@ def test_damage_before_another_segment_is_refused(damaged: str) -> None:
         started(disk, segment_bytes=200)
 
 
-def test_a_power_loss_is_not_taken_for_damage_in_whatever_order_sectors_reach_the_disk() -> None:
+def test_a_power_loss_does_not_count_as_damage_for_any_order_of_written_sectors() -> None:
     holes = 0
     for seed in range(200):
         sim = started(segment_bytes=4000)

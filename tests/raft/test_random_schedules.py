@@ -223,7 +223,7 @@ class Schedule:
 
 
 @pytest.mark.parametrize("seed", range(SEEDS))
-def test_committed_records_survive_whatever_happens_and_the_quorum_recovers(seed: int) -> None:
+def test_committed_records_survive_all_faults_and_the_quorum_recovers(seed: int) -> None:
     schedule = Schedule(seed)
     quorum = schedule.quorum
     for id_ in quorum.nodes:

@@ -89,7 +89,7 @@ def test_a_producer_that_has_given_the_batch_up_hears_that_it_is_out_of_order() 
     assert send(leader, 2) == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
 
 
-def test_another_epoch_begins_anew() -> None:
+def test_another_epoch_starts_without_refused_batches() -> None:
     leader = Leader()
     assert without_room(leader, 0) == ErrorCode.KAFKA_STORAGE_ERROR
     assert send(leader, 0, epoch=1) == send(leader, 1, epoch=1) == ErrorCode.NONE

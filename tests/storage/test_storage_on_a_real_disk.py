@@ -59,7 +59,7 @@ def test_many_logs_live_with_few_descriptors_through_stops_and_starts(world: Wor
     assert world.disk.descriptors == 0
 
 
-def test_after_a_kill_all_written_records_are_there(world: World) -> None:
+def test_after_a_kill_the_log_has_all_written_records(world: World) -> None:
     directory = world.open()
     log = directory.open_log("orders", 0, SMALL_SEGMENTS)
     for sequence in range(30):

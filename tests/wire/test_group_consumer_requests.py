@@ -89,7 +89,7 @@ WITHOUT = {
 
 
 @pytest.mark.parametrize("missing", WITHOUT)
-def test_nobody_joins_without(connection: WireConnection, new_group: NewName, missing: str) -> None:
+def test_no_member_joins_without_a_required_field(connection: WireConnection, new_group: NewName, missing: str) -> None:
     group = new_group()
     refused = beat(connection, group, MEMBER, JOINS, **WITHOUT[missing])
     assert refused.error_code == ErrorCode.INVALID_REQUEST

@@ -73,7 +73,7 @@ def explain(error: Exception, name: str = "NAME") -> Failure:
 
 
 def _permitted(path: str | bytes) -> str:
-    """What to do about a file that may not be used: who owns the nearest folder that can be seen."""
+    """Advice about a file without permission: the owner of the nearest folder that can be read."""
     import os
     import pwd
 

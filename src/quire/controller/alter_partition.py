@@ -67,7 +67,7 @@ def _alter(
     except ApiError:
         if image.brokers[broker_id].is_active:
             # An earlier request for the same may arrive when the member is eligible again. With another partition
-            # epoch it is refused then, and the leader need not wait for what becomes of it.
+            # epoch it is refused then, and the leader need not wait for its result.
             yield [_without_change(topic_id, wanted.partition_index, partition)]
         raise
     # In another order it is the same ISR, and needs no record.

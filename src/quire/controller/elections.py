@@ -305,7 +305,7 @@ def _without(
     *,
     unclean_shutdown: bool,
 ) -> PartitionChangeRecord | None:
-    """The change that removes the broker, if the partition has it. Its place as the last of an ISR is kept."""
+    """The change that removes the broker, if the partition has it. The last member of an ISR stays in it."""
     partition = topic.partitions[index]
     in_isr = broker_id in partition.isr
     may_leave = in_isr and (len(partition.isr) > 1 or has_eligible_leader_replicas(image.features))

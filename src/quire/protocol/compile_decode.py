@@ -10,7 +10,7 @@ the next variable one, are read by a single `unpack_from`; structures are inline
 - Schemas do not recurse, so neither do decoders.
 
 Indexing and slicing is faster with bytes than with a memoryview, so messages are copied into bytes first, except
-messages with records, and headers, which have records behind them.
+messages with records, and headers, which are followed by other data.
 
 The function is as lenient as Kafka (any negative length is null, tags may be in any order, the last of two equal tags
 counts), except that a known tag must have the size that it claims.

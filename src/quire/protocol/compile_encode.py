@@ -283,7 +283,7 @@ class _Encoder:
         self._run.clear()
 
     def _flush_with_varint(self, *, too_long: str | None = None) -> None:
-        """Writes the run, and `n` behind it."""
+        """Writes the run, and `n` after it."""
         source = self.source
         run = list(self._run)
         with source.block("if n < 128"):

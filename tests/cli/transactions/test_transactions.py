@@ -102,7 +102,7 @@ def test_a_transaction_that_is_under_way_is_aborted_only_by_force(servers: str) 
     assert read_committed(servers, topic) == []
 
 
-def test_a_reader_that_is_blocked_by_a_transaction_is_told_so(servers: str) -> None:
+def test_a_reader_that_is_blocked_by_a_transaction_learns_the_reason(servers: str) -> None:
     topic = created(servers, "unseen", 1)
     consume = ("consume", topic, "--from-beginning", "--read-committed")
     assert quire(*consume, servers=servers).stderr == b""

@@ -71,7 +71,7 @@ def test_an_unsynced_rename_is_done_or_not(tmp_path: Path) -> None:
     assert outcomes(tmp_path, *lines) == {(("a", b"first"),), (("b", b"first"),)}
 
 
-def test_an_unsynced_removal_and_truncation_may_come_back(tmp_path: Path) -> None:
+def test_an_unsynced_removal_and_truncation_may_be_undone(tmp_path: Path) -> None:
     lines = [OPEN, "os.write(file, b'first')", "os.fsync(file)", SYNC_NAMES]
     assert outcomes(tmp_path / "removed", *lines, "os.unlink('a')") == {(), (("a", b"first"),)}
     assert outcomes(tmp_path / "truncated", *lines, "os.ftruncate(file, 2)") == {(("a", b"fi"),), (("a", b"first"),)}

@@ -324,7 +324,7 @@ def test_timestamps_at_the_ends_of_their_range_do_not_overflow(base: int, delta:
 
 
 @pytest.mark.parametrize("codec", CODECS)
-def test_wrong_max_timestamp_is_mended_and_sealed_again(codec: Compression) -> None:
+def test_a_wrong_max_timestamp_is_corrected_with_the_checksum(codec: Compression) -> None:
     raw_records = [raw_record(index, timestamp_delta=delta) for index, delta in enumerate([5, 70, -3])]
     batch = batch_of(raw_records, codec, max_timestamp=-1)
     (header,) = check(batch)

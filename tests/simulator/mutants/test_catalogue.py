@@ -13,6 +13,6 @@ def test_there_are_enough_of_them() -> None:
 
 
 @pytest.mark.parametrize("mutant", MUTANTS.values(), ids=list(MUTANTS))
-def test_a_mutant_changes_code_that_is_there(mutant: Mutant) -> None:
+def test_a_mutant_changes_existing_code(mutant: Mutant) -> None:
     with applied(mutant):
         pass

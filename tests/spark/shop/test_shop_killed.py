@@ -43,7 +43,7 @@ def kill_at_some_point(servers: str, state: Path, dice: random.Random) -> None:
 
 @pytest.mark.soak
 @pytest.mark.parametrize("seed", range(3))
-def test_whatever_is_killed_every_event_is_there_once(
+def test_every_event_is_recorded_once_through_kills_of_processor_and_node(
     spark: SparkSession, fresh_quire_cluster: Cluster, tmp_path: Path, seed: int
 ) -> None:
     dice = random.Random(seed)

@@ -151,7 +151,7 @@ def test_records_of_aborted_transactions_are_hidden_from_read_committed(
     assert reader.values(topic, 1, 4, **committed) == []
 
 
-def test_a_reader_blocked_by_an_open_transaction_is_told_how_to_find_it(
+def test_a_reader_blocked_by_an_open_transaction_learns_how_to_find_it(
     client: BlockingClient, make_topic: MakeTopic, reader: Reader
 ) -> None:
     topic = make_topic()

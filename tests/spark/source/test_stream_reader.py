@@ -349,7 +349,7 @@ def test_the_checkpoint_of_another_stream_is_refused(make_topic: MakeTopic, make
             reader.partitions(state, state)
 
 
-def test_a_batch_that_is_run_again_is_split_as_it_was_whatever_happened_since(
+def test_a_repeated_batch_is_split_as_before_through_any_later_changes(
     client: BlockingClient, make_topic: MakeTopic, make_reader: MakeReader
 ) -> None:
     topic = make_topic()

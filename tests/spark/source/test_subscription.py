@@ -26,9 +26,7 @@ def hear_later(model: ModelCluster, topic: ModelTopic) -> None:
 
 @pytest.mark.parametrize("options", ALL)
 @pytest.mark.parametrize("stale", ["nothing", "fewer partitions", "the topic before it"])
-def test_a_broker_that_has_not_heard_the_latest_makes_nothing_that_is_known_disappear(
-    options: Options, stale: str
-) -> None:
+def test_a_broker_with_old_metadata_does_not_remove_known_partitions(options: Options, stale: str) -> None:
     model = ModelCluster()
     topic = model.create("t", partitions=2)
     if stale == "nothing":

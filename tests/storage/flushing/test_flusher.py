@@ -91,7 +91,7 @@ def test_fifty_requests_during_a_flush_share_the_next_one(disk: SimDisk, flusher
     assert len(jobs) == 0
 
 
-def test_the_next_flush_begins_whatever_the_waiters_of_this_one_do(
+def test_the_next_flush_begins_even_if_a_waiter_of_this_one_fails(
     disk: SimDisk, flusher: Flusher, jobs: ManualJobs
 ) -> None:
     log = log_with_epoch(disk)
@@ -152,7 +152,7 @@ def test_deleting_a_log_during_its_flush_is_not_a_failure(
     assert not flusher._next, "nothing is kept for it"
 
 
-def test_when_a_flush_fails_every_waiter_is_told_including_later_ones(
+def test_when_a_flush_fails_every_waiter_gets_the_error_including_later_ones(
     disk: SimDisk, flusher: Flusher, jobs: ManualJobs, failures: list[Exception]
 ) -> None:
     log = open_log(disk)

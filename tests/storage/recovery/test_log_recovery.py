@@ -446,7 +446,7 @@ def test_stops_and_starts_do_not_pile_up_snapshots_of_producers(disk: SimDisk) -
     [(0, None, False), (1, None, False), (60, None, False), (0, -1, True), (0, -70, True)],
     ids=["intact", "unfinished", "header only", "last batch damaged", "batch before it damaged"],
 )
-def test_the_owner_is_told_before_records_are_cut_off_that_had_been_written(
+def test_the_owner_is_notified_before_written_records_are_cut_off(
     disk: SimDisk, cut: int, flip: int | None, is_loss: bool
 ) -> None:
     log = written(disk, 1, LogConfig())
@@ -464,7 +464,7 @@ def test_the_owner_is_told_before_records_are_cut_off_that_had_been_written(
     assert sizes == ([size] if is_loss else [])
 
 
-def test_the_owner_is_told_of_a_segment_that_is_gone(disk: SimDisk) -> None:
+def test_the_owner_is_notified_of_a_missing_segment(disk: SimDisk) -> None:
     written(disk).close_files()
     disk.remove(name(2))
     told: list[bool] = []

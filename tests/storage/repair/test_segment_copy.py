@@ -222,7 +222,7 @@ def compacted(disk: SimDisk) -> Log:
     return log
 
 
-def test_a_compacted_log_is_copied_from_its_start_so_that_nothing_comes_back(disk: SimDisk) -> None:
+def test_a_compacted_log_is_copied_from_its_start_so_that_no_deleted_value_reappears(disk: SimDisk) -> None:
     log = compacted(disk)
     full, entries = batches(log), entries_of(log)
     end_offset = compact(disk, log)

@@ -205,7 +205,7 @@ def test_damage_is_reported_to_the_caller_and_logged(log: Log, disk: SimDisk, ca
     assert "not serving a damaged batch" in caplog.text
 
 
-def test_both_callers_are_told_of_a_failing_disk(log: Log, disk: SimDisk) -> None:
+def test_both_callers_get_the_error_of_a_failing_disk(log: Log, disk: SimDisk) -> None:
     search = begun(log, 150)
     asked = Asked(search)
     disk.fail_when(lambda operation: operation.kind == "read")

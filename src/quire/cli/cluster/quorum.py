@@ -89,7 +89,7 @@ listener."""
 @json_option
 @cluster_options
 def add(controller: Controller, as_json: bool, servers: str, timeout_s: float) -> None:
-    """Let a controller vote that follows the metadata log."""
+    """Add a controller that follows the metadata log to the voters."""
     with connect(servers, timeout_s) as client:
         cluster_id = client.run(describe_cluster(client.cluster)).cluster_id
         found = client.run(admin.describe_quorum(client.cluster))
@@ -123,7 +123,7 @@ The controller need not run. One that has lost its disk is removed, formatted wi
 @json_option
 @cluster_options
 def remove(node_id: int, directory_id: bytes | None, as_json: bool, servers: str, timeout_s: float) -> None:
-    """Take the vote of a controller away."""
+    """Remove a controller from the voters."""
     with connect(servers, timeout_s) as client:
         cluster_id = client.run(describe_cluster(client.cluster)).cluster_id
         found = client.run(admin.describe_quorum(client.cluster))

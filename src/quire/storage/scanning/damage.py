@@ -47,13 +47,13 @@ def find_intact(file: File, position: int, end: int, lowest_offset: int) -> int 
 def next_intact(file: File, position: int, end: int, lowest_offset: int) -> int | None:
     """As `find_intact`, after a damaged batch at `position`, whose length is used if it leads to an intact batch."""
     try:
-        behind = position + read_header(file.pread(HEADER_BYTES, position)).size
+        following = position + read_header(file.pread(HEADER_BYTES, position)).size
     except InvalidRecords:
-        behind = end
-    if behind + HEADER_BYTES <= end:
-        chunk = file.pread(HEADER_BYTES, behind)
-        if chunk[_MAGIC_POSITION] == MAGIC and _is_intact(file, chunk, 0, behind, end, lowest_offset):
-            return behind
+        following = end
+    if following + HEADER_BYTES <= end:
+        chunk = file.pread(HEADER_BYTES, following)
+        if chunk[_MAGIC_POSITION] == MAGIC and _is_intact(file, chunk, 0, following, end, lowest_offset):
+            return following
     return find_intact(file, position + 1, end, lowest_offset)
 
 

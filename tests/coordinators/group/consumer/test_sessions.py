@@ -73,7 +73,7 @@ def test_a_session_of_another_length_counts_from_now_on() -> None:
 
 
 @pytest.mark.parametrize("jump_ms", [-3_600_000, -60_000, 60_000, 3_600_000])
-def test_a_member_that_is_heard_stays_when_the_wall_clock_jumps(jump_ms: int) -> None:
+def test_a_member_that_sends_heartbeats_stays_when_the_wall_clock_jumps(jump_ms: int) -> None:
     watched = Watched()
     watched.renew("alice")
     for beat in range(100):

@@ -138,7 +138,7 @@ def test_a_topic_that_this_node_does_not_know_yet_is_not_a_deleted_one() -> None
     assert shard.all_offsets("g") == {B: 6}
 
 
-def test_a_topic_that_goes_while_its_offsets_are_loaded_is_noticed_in_the_end() -> None:
+def test_a_topic_that_is_deleted_while_its_offsets_are_loaded_is_noticed_at_the_end() -> None:
     shard = shard_of()
     loaded = Offsets.loaded
 

@@ -15,7 +15,7 @@ from quire.storage.directory import checkpoints, clean_shutdown, meta_properties
 
 
 class Kind(Enum):
-    """The values are how a person would call it."""
+    """The values are the names that people see."""
 
     LOG = "segment"
     OFFSET_INDEX = "offset index"
