@@ -153,7 +153,9 @@ NOW = {
         topic(min_isr=1), ("Any 2 brokers may fail, and clients keep writing with acks=all and reading.",), ("lost",)
     ),
     "controllers that do not answer": Case(
-        topic(voters=()), ("The controllers did not answer", "Any 2 brokers may fail")
+        topic(part(isr=(1, 2)), up=(1, 2), voters=()),
+        ("Broker 3 is down", "The controllers did not answer", "the last known state"),
+        ("may fail", "one more broker fails"),
     ),
     "one broker down": Case(
         topic(part(isr=(1, 2)), up=(1, 2)),

@@ -99,7 +99,11 @@ def _acks_one(topic: TopicState) -> str:
 def now(topic: TopicState) -> Iterator[str]:
     yield from _what_failed(topic)
     if not topic.voters:
-        yield "The controllers did not answer: without most of them no leader is elected."
+        yield (
+            "The controllers did not answer: without most of them no leader is elected and no ISR changes. So this is "
+            "the last known state, and more brokers may be down."
+        )
+        return
     survived = topic.survives()
     if survived.leaders < 0:
         return
