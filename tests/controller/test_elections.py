@@ -153,6 +153,13 @@ def test_the_last_known_leader_is_elected_when_all_replicas_returned_unclean() -
     assert (back.leader, back.isr, back.leader_recovery_state) == (1, (1,), RECOVERING)
 
 
+def test_the_last_member_of_an_isr_without_a_leader_is_the_last_known_one() -> None:
+    """As Kafka leaves a partition whose last replica is down, before eligible leader replicas were enabled."""
+    later = change(of_three(isr=(2,), leader=-1), up=(1,), rules=ELIGIBLE, without=2, unclean_shutdown=True)
+    assert later is not None
+    assert (later.leader, later.isr, later.elr, later.last_known_elr) == (-1, (), (), (2,))
+
+
 def changed(image: ClusterImage, changes: list[PartitionChangeRecord]) -> dict[int, tuple[int, tuple[int, ...]]]:
     later = after(image, list(changes))
     partitions = later.topics_by_name["orders"].partitions

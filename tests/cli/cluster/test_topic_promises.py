@@ -191,6 +191,13 @@ NOW = {
         topic(part(leader=None, isr=(), last=(2,)), up=(3,)),
         ("no replica is sure to have everything, and it waits for broker 2, which was in sync last.",),
     ),
+    "the last leader has lost its disk": Case(
+        topic(part(leader=None, isr=(), last=(2, 3))),
+        (
+            "the replica that was in sync last has lost its disk; `quire topics alter orders --set "
+            "unclean.leader.election.enable=true` lets one of the brokers 2, 3 lead with what it has.",
+        ),
+    ),
     "no leader, the only in-sync replica down": Case(
         topic(part(leader=None, isr=(1,)), up=(2, 3), keeps_eligible=False), ("it waits for broker 1.",)
     ),
