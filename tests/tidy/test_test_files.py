@@ -73,6 +73,8 @@ TESTED_TOGETHER = (
     ("quire/node", "node/test_dispatch.py", "faults"),
     ("quire/node", "node/test_coordinators.py", "group_requests topic_settings transaction_shard"),
     ("quire/node", "node/test_broker_lifecycle.py", "node_links registration"),
+    ("quire/node", "node/test_directory_assignments.py", "assignment_request"),
+    ("quire/node", "node/test_previous_registration.py", "lost_replicas"),
     ("quire/node", "node/test_quorum.py", "quorum_progress quorum_requests"),
     ("quire/node", "node/test_transactions_on_a_node.py", "transaction_verification"),
     ("quire/node/partitions", "node/partitions/test_partitions.py", "hosted log_deletions log_placement"),

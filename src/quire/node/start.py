@@ -17,13 +17,15 @@ from quire.config.topic_config import TopicConfig
 from quire.controller.metadata_replica import MetadataReplica
 from quire.metadata.delta import ImageDelta
 from quire.metadata.image import ClusterImage, TopicImage
-from quire.node.broker_lifecycle import BrokerLifecycle
+from quire.node.broker_lifecycle import NO_EPOCH, BrokerLifecycle
 from quire.node.controller_lifecycle import ControllerLifecycle
 from quire.node.directories import check_that_no_log_is_there_twice, open_directories
 from quire.node.directory_assignments import DirectoryAssignments
+from quire.node.lost_replicas import LostReplicas
 from quire.node.node_state import NodeState
 from quire.node.own_vote import OwnVote
-from quire.node.previous_registration import previous_epoch, remember
+from quire.node.partitions.hosted import PartitionId
+from quire.node.previous_registration import lost_replicas, previous_epoch, register_from, remember
 from quire.node.raft_peers import RaftPeers
 from quire.node.registration import as_broker, as_controller, controller_endpoints
 from quire.node.to_controller import ToController
@@ -54,7 +56,7 @@ REASONS_MAX = 5
 
 
 class NodeStart:
-    __slots__ = ("_follows_image", "_image_before_loading", "_incarnation_id", "_node", "_removed_topics")
+    __slots__ = ("_follows_image", "_image_before_loading", "_incarnation_id", "_lost", "_node", "_removed_topics")
 
     def __init__(self, node: "Node") -> None:
         self._node = node
@@ -63,6 +65,8 @@ class NodeStart:
         self._follows_image = False
         """Whether partitions and coordinators are what the image says."""
         self._image_before_loading = ClusterImage()
+        self._lost: list[PartitionId] = []
+        """Replicas that the controller does not know to be lost."""
         self._removed_topics: list[TopicImage] = []
         """Topics that were deleted before the partitions follow the image, while the controller listener answers."""
 
@@ -231,14 +235,18 @@ class NodeStart:
     # --- REGISTERING
 
     def _register(self) -> None:
-        node = self._node
+        node, directories = self._node, self._node.partitions.directories()
+        epoch = previous_epoch(directories, node.image, node.node_id)
+        if epoch != NO_EPOCH:
+            register_from(directories, epoch, self._incarnation_id)
+            self._lost = lost_replicas(directories, self._image_before_loading, node.node_id)
         registration = as_broker(
             node.config,
             node.cluster_id,
             self._incarnation_id,
             node.ports,
-            [directory.meta.directory_id for directory in node.partitions.directories() if directory.meta],
-            previous_epoch(node.partitions.directories(), self._image_before_loading, node.node_id),
+            [directory.meta.directory_id for directory in directories if directory.meta],
+            epoch,
         )
         node.broker = BrokerLifecycle(
             node.to_controller,
@@ -271,8 +279,16 @@ class NodeStart:
             return  # It is stopping, or has registered again.
         with self._failing():
             node.progress.enter(NodeState.FENCED)
+            assert node.broker is not None, "it has registered"
+            lost = LostReplicas(node.to_controller, node.broker, node.node_id, self._lost, clock=node.clock)
+            lost.report().when_done(lambda _: self._lost_reported())
+
+    def _lost_reported(self) -> None:
+        if self._node.progress.is_stopping:
+            return
+        with self._failing():
             self._follow_image()
-            node.partitions.set_strays_aside()
+            self._node.partitions.set_strays_aside()
 
     def _follow_image(self) -> None:
         """Until now topics could be created and deleted without this node's partitions."""

@@ -130,6 +130,13 @@ class Partitions:
         meta = None if partition is None else self._hosted.directory_of[partition].meta
         return None if meta is None else meta.directory_id
 
+    def directory_ids(self) -> set[bytes]:
+        return {each.meta.directory_id for each in self.directories() if each.meta}
+
+    def is_offline(self, topic_id: bytes, index: int) -> bool:
+        """Whether the partition gets no log before the next start, because a directory has failed."""
+        return self._opener.is_offline(topic_id, index)
+
     def in_directory(self, directory: LogDirectory) -> list[Partition]:
         return self._hosted.in_directory(directory)
 
