@@ -66,6 +66,7 @@ TESTED_TOGETHER = (
     ("quire/coordinators/transaction", "coordinators/transaction/test_marker_sender.py", "pending_markers"),
     ("quire/metadata", "metadata/test_replay.py", "node_images partition_image"),
     ("quire/network", "network/test_connection.py", "idle_check"),
+    ("quire/node", "node/test_directory_assignments.py", "assignment_request"),
     ("quire/node", "node/test_to_controller.py", "answers channel controller_link controller_request leader_hints"),
     ("quire/node", "node/test_refusals.py", "authorizer"),
     ("quire/node", "node/api/test_alter_configs.py", "config_resources"),

@@ -225,10 +225,8 @@ class Partitions:
         partition.log_shortened()
 
     def follow_log_start(self, partition: Partition, offset: int, then: Callable[[], None]) -> None:
-        """Deletes what the leader has deleted, as far as it is known here to be committed; then calls `then`."""
-        target = min(offset, partition.high_watermark)
-        if target > partition.log_start_offset:
-            self.directory_of(partition).delete_records(partition.topic, partition.index, target, then)
+        """Deletes what the leader has deleted; then calls `then`."""
+        self.directory_of(partition).delete_records(partition.topic, partition.index, offset, then)
 
     def drop_expired(self, partition: Partition, more: Callable[[], None]) -> None:
         """Drops segments that the topic's retention settings no longer keep; calls `more` if that was not all."""
