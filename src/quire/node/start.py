@@ -44,12 +44,21 @@ LOADING_JOBS = 2
 """How many jobs open logs at a time, in all directories together; there are more threads than that."""
 
 
+FIRST_PATIENCE_MS = 3_000
+"""After this time the log says what the start waits for: a user may have forgotten the other controllers."""
 CATCH_UP_PATIENCE_MS = 30_000
-"""After this time the log says what the start waits for."""
+"""Then this is the time between two warnings."""
 
 
 class NodeStart:
-    __slots__ = ("_follows_image", "_image_before_loading", "_incarnation_id", "_node", "_removed_topics")
+    __slots__ = (
+        "_first_patience",
+        "_follows_image",
+        "_image_before_loading",
+        "_incarnation_id",
+        "_node",
+        "_removed_topics",
+    )
 
     def __init__(self, node: "Node") -> None:
         self._node = node
@@ -112,6 +121,7 @@ class NodeStart:
         node.dispatcher.answer(config.topology.controller_listeners)
         if config.topology.is_controller:
             self._register_controller()
+        self._first_patience = node.clock.call_later(FIRST_PATIENCE_MS, self._tell_what_is_missing)
         self._catch_up()
 
     def _register_controller(self) -> None:
@@ -164,15 +174,30 @@ class NodeStart:
                 self._caught_up()
             elif not self._node.progress.is_stopping:
                 log.warning(
-                    "still waiting for the metadata log after another %d s: no active controller is known, or this "
-                    "node is far behind; are the controllers in controller.quorum.* up?",
+                    "still waiting for the metadata log after another %d s: %s",
                     CATCH_UP_PATIENCE_MS // 1000,
+                    self._what_is_missing(),
                 )
                 self._catch_up()
 
         self._node.to_controller.when_up_to_date(CATCH_UP_PATIENCE_MS).when_done(asked)
 
+    def _tell_what_is_missing(self) -> None:
+        if not self._node.progress.is_stopping:
+            log.info("waiting for the metadata log: %s", self._what_is_missing())
+
+    def _what_is_missing(self) -> str:
+        if self._node.to_controller.knows_controller:
+            return "this node is still reading it"
+        ids = self._node.metadata.log.voters.ids
+        if not ids:
+            return "no controller in controller.quorum.bootstrap.servers has answered; are they up?"
+        if ids == [self._node.node_id]:
+            return "this node, the only controller, is still opening it"
+        return f"no active controller is known; most of the controllers {', '.join(map(str, ids))} must be up"
+
     def _caught_up(self) -> None:
+        self._first_patience.cancel()
         if self._node.progress.is_stopping:
             return
         with self._failing():
