@@ -140,6 +140,8 @@ class Partition:
         """`settings` and the log's configuration have changed, and roles and members are those that go with them."""
         if self.leader is not None:
             self.leader.settings_changed()
+        elif self.follower is not None:
+            self.follower.settings_changed()
 
     # --- Offsets
 
