@@ -19,7 +19,7 @@ FIRST = TopicPartition("t", 0)
 
 
 def write(model: ModelCluster, partition: int, *values: bytes) -> None:
-    """Puts records straight into the model's log, a batch each."""
+    """Appends records directly to the model's log, each as a batch."""
     producer = Producer(model.client(), ProducerConfig(batch_bytes=1, linger_ms=0, idempotent=False))
     model.run(producer.prepare("t"))
     for index, value in enumerate(values):

@@ -1,4 +1,4 @@
-"""Three brokers and a controller that is none of them: the metadata quorum survives whatever happens to the brokers."""
+"""Three brokers and a separate controller: the metadata quorum is not affected by faults of the brokers."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -24,9 +24,9 @@ class DedicatedCluster(RealCluster):
         ports = free_ports(2 * NODES + 2)
         all_nodes = {}
         for node_id in (*range(1, NODES + 1), CONTROLLER_ID):
-            place = folder / f"node-{node_id}"
-            place.mkdir(parents=True)
-            all_nodes[node_id] = RealNode(node_id, place, ports.pop(), ports.pop())
+            node_folder = folder / f"node-{node_id}"
+            node_folder.mkdir(parents=True)
+            all_nodes[node_id] = RealNode(node_id, node_folder, ports.pop(), ports.pop())
         self.controller = controller = all_nodes.pop(CONTROLLER_ID)
         self.nodes = all_nodes
         listens_at = f"CONTROLLER://{controller.controller_address}"
@@ -44,7 +44,7 @@ class DedicatedCluster(RealCluster):
             node.format(self.cluster_id, NO_VOTERS)
 
     def replace_disk(self, node_id: int) -> None:
-        """The broker has an empty disk, and has the settings that it had."""
+        """Gives the broker an empty, formatted disk; its settings stay the same."""
         self.nodes[node_id].wipe()
         self.nodes[node_id].format(self.cluster_id, NO_VOTERS)
 

@@ -1,4 +1,4 @@
-"""A broker with several data directories tells the controller where its replicas are."""
+"""A broker with several data directories reports to the controller where its replicas are."""
 
 from quire.metadata.partition_image import UNASSIGNED_DIRECTORY
 from quire.node.partitions import opening

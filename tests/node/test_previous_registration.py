@@ -21,7 +21,7 @@ def epoch_of(node: SimulatedNode) -> int:
 
 
 def reported(disk: SimDisk, settings: dict[str, str] = TWO, seed: int = 2) -> int:
-    """What a node reports that starts on this disk."""
+    """The epoch that a node reports when it starts on this disk."""
     again = SimulatedNode(disk, settings, seed).start()
     assert again.node.broker is not None
     return again.node.broker._registration.previous_broker_epoch

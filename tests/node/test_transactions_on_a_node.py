@@ -34,7 +34,7 @@ BOTH = pytest.mark.parametrize("protocol", [PROTOCOL_1, PROTOCOL_2])
 
 
 class HeldChannel:
-    """Holds back what passes until it is let go: the request, or only its answer."""
+    """Holds back a request, or only its answer, until it is released."""
 
     def __init__(self, channel: Channel) -> None:
         self.channel = channel
@@ -53,7 +53,7 @@ class HeldChannel:
 
 
 class MarkerlessChannel:
-    """Holds back requests for markers until they are let go."""
+    """Holds back requests for markers until they are released."""
 
     def __init__(self, channel: Channel) -> None:
         self._channel = channel
@@ -88,7 +88,7 @@ def begun(node: SimulatedNode, protocol: int, *indexes: int, name: str = "mover"
 
 
 def committed(node: SimulatedNode, index: int = 0) -> tuple[list[int], int]:
-    """The batches that a read_committed consumer shows of a partition, and where that ends for it."""
+    """The batches of a partition that a read_committed consumer sees, and the end that it sees."""
     wanted = FetchPartition(partition=index, partition_max_bytes=1 << 20)
     request = FetchRequest(max_wait_ms=0, isolation_level=1, topics=[FetchTopic(topic=TOPIC, partitions=[wanted])])
     (data,) = node.call(request, 12, FetchResponse).responses[0].partitions
@@ -154,7 +154,7 @@ def test_a_write_that_comes_after_its_transactions_end_opens_nothing(node: Simul
 
 
 def test_a_write_accepted_while_its_transaction_ends_opens_nothing(node: SimulatedNode) -> None:
-    """The coordinator said yes, and then the transaction was ended before the records were appended."""
+    """The coordinator confirmed, and then the transaction ended before the records were appended."""
     producer = begun(node, PROTOCOL_1, 0, 1)
     producer.produce(1)
     channel = HeldChannel(node.node.channel)
@@ -247,7 +247,7 @@ def test_a_newer_producer_fences_the_older_one(node: SimulatedNode) -> None:
     old.produce(0)
     new = TransactionalProducer(node)
     with pytest.raises(AssertionError, match="error_code=51"):  # CONCURRENT_TRANSACTIONS
-        new.start()  # The old one's transaction has to be ended first.
+        new.start()  # The transaction of the previous producer has to be ended first.
     new.start()
     assert old.produce(0) == [ErrorCode.INVALID_PRODUCER_EPOCH]
     assert old.end(commit=True) == ErrorCode.PRODUCER_FENCED
@@ -304,7 +304,7 @@ def write_marker(node: SimulatedNode, producer_id: int, epoch: int, *, coordinat
 
 
 def elect(node: SimulatedNode, leader_epoch: int) -> None:
-    """The coordinators have changed that often, as far as the metadata says."""
+    """According to the metadata, the coordinator has changed this many times."""
     topic = node.node.image.topic(TRANSACTION_STATE)
     assert topic is not None
     for index, partition in topic.partitions.items():
@@ -416,7 +416,8 @@ def test_a_kill_right_after_the_end_of_a_transaction_changes_nothing_for_readers
 
 
 def test_transactions_that_a_start_finds_unfinished_are_ended_in_a_new_leader_epoch(node: SimulatedNode) -> None:
-    """A power loss may have freed offsets: a reader could not tell a marker there from what it has read before."""
+    """After a power loss, offsets may be used again: a reader could not distinguish a marker there from records it has
+    read."""
     channel = node.node.channel = MarkerlessChannel(node.node.channel)
     producer = begun(node, PROTOCOL_2)
     producer.produce(0)

@@ -154,7 +154,7 @@ def test_connections_leave_descriptors_for_files(loop_kind: str, caplog: pytest.
 
 
 class Connecting:
-    """Both ends of a connect, as they are told."""
+    """The events on both ends of a connect."""
 
     def __init__(self) -> None:
         self.recorders: list[Recorder] = []

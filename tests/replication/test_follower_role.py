@@ -10,7 +10,7 @@ from tests.replication.leader import Leader
 
 
 def follower_with(*epochs: tuple[int, int]) -> FollowerRole:
-    """Led the partition in these epochs, each with so many records, and follows another node now."""
+    """A replica that led the partition in these epochs, each with this many records, and now follows another node."""
     leader = Leader()
     for epoch, count in epochs:
         leader.partition.become_leader(epoch, Members((1,), (1,)))
@@ -31,8 +31,8 @@ def test_a_follower_fetches_from_the_end_of_its_log_with_its_last_epoch() -> Non
     [
         (4, 10, 5),  # The leader has more of this epoch.
         (4, 4, 4),  # The leader has less of it.
-        (3, 4, 3),  # An epoch that this log does not have: back to the end of the one before.
-        (3, 2, 3),  # The same, and the leader's end of it says nothing about the epoch before.
+        (3, 4, 3),  # An epoch that this log does not have: truncate to the end of the one before.
+        (3, 2, 3),  # The same; the leader's end of that epoch says nothing about the epoch before.
         (1, 2, 2),  # This leader's predecessor lost a part of epoch 1.
     ],
 )

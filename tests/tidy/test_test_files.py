@@ -114,7 +114,7 @@ TESTED_TOGETHER = (
     ("quire_samples/live", "samples/live/test_screen.py", "colours figures"),
     ("quire_samples/live", "spark/shop/test_live_demo.py", "child demo live node_child waiting"),
 )
-"""A folder below src, the tests below tests that its modules share, and the modules."""
+"""A folder below src, the tests that its modules share, and the modules."""
 
 
 def without_tests_of_its_own() -> Iterator[str]:

@@ -84,13 +84,16 @@ def change_partition(
     gone = without if unclean_shutdown else None
     # Before the election: a replica that leaves the ISR now may lead, and no other may while it is down.
     elr, last_known = _eligible(partition, isr, elr, gone, rules)
-    if is_empty and not isr and without in last_known:
-        last_known = tuple(each for each in partition.replicas if each != without) or last_known
+    emptied = without if is_empty else None
+    if not isr:
+        last_known = _known_without(emptied, last_known, partition)
     leader, unclean = _elect(partition, isr, elr, last_known, can_lead, rules)
     if leader not in (NO_LEADER, *isr):
         # From the ELR, or unclean: only the new leader is in sync with itself.
         isr = (leader,)
         elr, last_known = ((), ()) if unclean else _eligible(partition, isr, elr, gone, rules)
+    if leader == NO_LEADER:
+        last_known = _known_without(emptied, _last_leader(partition), partition)
     if not isr and not rules.eligible_leader_replicas:
         isr = partition.isr
     record = PartitionChangeRecord(partition_id=index, topic_id=topic_id)
@@ -149,11 +152,25 @@ def _eligible(
     elr = tuple(each for each in candidates if each not in isr and each != gone)
     known = dict.fromkeys((*partition.last_known_elr, *partition.elr, *partition.isr))
     last_known = tuple(each for each in known if each not in isr and each not in elr)
-    if not isr:
-        # The last leader has the most records: the partition waits for it if no other replica returns.
-        last_led = (partition.leader,) if partition.leader != NO_LEADER else partition.isr
-        last_known = last_led or partition.last_known_elr
     return elr, last_known
+
+
+def _last_leader(partition: PartitionImage) -> tuple[int, ...]:
+    """It has the most records: a partition without a leader waits for it if no other replica returns.
+
+    It is remembered from the moment when there is no leader, whether or not the ISR has members then: they may return
+    without what they had. Where it was not remembered, because the feature came later, a member of the ISR is as good.
+    """
+    if partition.leader != NO_LEADER:
+        return (partition.leader,)
+    return partition.last_known_elr or partition.isr[:1]
+
+
+def _known_without(emptied: int | None, last_known: tuple[int, ...], partition: PartitionImage) -> tuple[int, ...]:
+    """If the last leader is empty now, all other replicas take its place: none of them is known to have the most."""
+    if emptied not in last_known:
+        return last_known
+    return tuple(each for each in partition.replicas if each != emptied) or last_known
 
 
 def settle(
@@ -316,7 +333,7 @@ def _without(
     unclean_shutdown: bool,
     is_empty: bool = False,
 ) -> PartitionChangeRecord | None:
-    """The change that removes the broker, if the partition has it. Its place as the last of an ISR is kept."""
+    """The change that removes the broker, if the partition has it. The last member of an ISR stays in it."""
     partition = topic.partitions[index]
     in_isr = broker_id in partition.isr
     may_leave = in_isr and (len(partition.isr) > 1 or has_eligible_leader_replicas(image.features))

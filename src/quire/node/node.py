@@ -62,14 +62,24 @@ class Node:
     """Set by the first step of the start."""
 
     def __init__(
-        self, config: BrokerConfig, *, clock: Clock, random: Random, disk: Disk, jobs: Jobs, network: Network
+        self,
+        config: BrokerConfig,
+        *,
+        clock: Clock,
+        random: Random,
+        disk: Disk,
+        jobs: Jobs,
+        network: Network,
+        may_format: bool = True,
     ) -> None:
+        """A node that is alone formats its empty directories, if it `may_format` them."""
         self.config = config
         self.clock = clock
         self.random = random
         self.disk = disk
         self.jobs = jobs
         self.network = network
+        self.may_format = may_format
         self.node_id = config.node_id
         self.authorizer = Authorizer()
         self.throttle = Throttle()
@@ -105,7 +115,7 @@ class Node:
         self.channel: Channel = NodeChannel(self, self.broker_links)
         """To partitions and coordinators, also this node's own."""
         self.state_log: Callable[[StateLog], StateLog] = lambda state_log: state_log
-        """What a coordinator's own log is put behind; the simulator has it lose and delay what passes."""
+        """Wraps a coordinator's own log; the simulator replaces it, to lose and delay requests."""
         self.coordinators = Coordinators(self)
         self.refusals = Refusals(self)
         self.dispatcher = Dispatcher(self)
@@ -219,7 +229,7 @@ class Node:
         return next((broker.broker_id for broker in self.image.brokers_sorted() if not broker.fenced), -1)
 
     def transaction_coordinator_id(self, transactional_id: str) -> int:
-        """The node that keeps this transactional id; ApiError where there is none."""
+        """The node that coordinates this transactional id; ApiError if there is none."""
         return self.coordinator_id(self.coordinators.transactions, transactional_id)
 
     def group_coordinator_id(self, group_id: str) -> int:

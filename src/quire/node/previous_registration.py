@@ -43,7 +43,7 @@ def remember(directories: Iterable[LogDirectory], broker_epoch: int) -> None:
 def forget(directories: Iterable[LogDirectory]) -> None:
     """A disk has failed: what the page cache had for it may be gone, although the page cache is the same.
 
-    In every directory, because the one that failed may not let go of its mark.
+    In every directory, because the mark in the failed one may not be removable.
     """
     for directory in directories:
         directory.registration.remove()

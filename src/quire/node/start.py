@@ -9,6 +9,7 @@ import logging
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import cache
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from quire.config.listeners import Listener
@@ -27,6 +28,7 @@ from quire.node.raft_peers import RaftPeers
 from quire.node.registration import as_broker, as_controller, controller_endpoints
 from quire.node.to_controller import ToController
 from quire.node.topic_settings import log_config
+from quire.raft.metadata_log import MetadataLog
 from quire.storage import LogConfig
 from quire.storage.directory.log_directory import LogDirectory
 from quire.storage.directory.reserve import Reserve
@@ -44,8 +46,11 @@ LOADING_JOBS = 2
 """How many jobs open logs at a time, in all directories together; there are more threads than that."""
 
 
-CATCH_UP_PATIENCE_MS = 30_000
+CATCH_UP_PATIENCE_MS = 10_000
 """After this time the log says what the start waits for."""
+
+REASONS_MAX = 5
+"""How many controllers that do not answer it names."""
 
 
 class NodeStart:
@@ -68,6 +73,7 @@ class NodeStart:
         node, config = self._node, self._node.config
         directories = open_directories(
             config,
+            may_format=node.may_format,
             disk=node.disk,
             clock=node.clock,
             jobs=node.jobs,
@@ -131,6 +137,7 @@ class NodeStart:
             clock=node.clock,
             interval_ms=node.config.get_int("controller.quorum.fetch.timeout.ms"),
             may_join=node.config.get_bool("controller.quorum.auto.join.enable"),
+            is_alone=node.config.topology.is_alone,
         )
         node.own_vote.start()
 
@@ -164,9 +171,9 @@ class NodeStart:
                 self._caught_up()
             elif not self._node.progress.is_stopping:
                 log.warning(
-                    "still waiting for the metadata log after another %d s: no active controller is known, or this "
-                    "node is far behind; are the controllers in controller.quorum.* up?",
+                    "still waiting for the metadata log after another %d s: %s",
                     CATCH_UP_PATIENCE_MS // 1000,
+                    _what_is_missing(self._node.metadata.log),
                 )
                 self._catch_up()
 
@@ -307,6 +314,17 @@ class NodeStart:
         else:
             log.error("the node failed while it started", exc_info=error)
             self._node.fail(f"the node cannot start: {error!r}")
+
+
+def _what_is_missing(metadata_log: MetadataLog) -> str:
+    if metadata_log.is_taken_for_leader:
+        return "the other controllers say that this node leads them; does another process have its node.id?"
+    if metadata_log.leader_id is not None:
+        return "this node is behind the active controller, or most of the controllers are down"
+    unanswered = islice(metadata_log.unanswered.items(), REASONS_MAX)
+    reasons = "; ".join(why if str(address) in why else f"{address}: {why}" for address, why in unanswered)
+    known = "no active controller is known; are the controllers in controller.quorum.* up?"
+    return f"{known} {reasons}" if reasons else known
 
 
 def each_of(

@@ -1,4 +1,4 @@
-"""The group coordinator as a whole: what concerns several of its parts."""
+"""The group coordinator as a whole: behaviour that involves several of its parts."""
 
 from typing import Any
 

@@ -19,7 +19,7 @@ class PoweredCluster(RealCluster):
             node.process.environment = machine.environment
 
     def lose_power(self, *ids: int, seed: int | str) -> None:
-        """At these nodes, or all; they do not start by themselves."""
+        """Cuts the power of these nodes, or of all; they do not start by themselves."""
         self.kill(*ids)
         for node_id in ids or self.nodes:
             self.machines[node_id].lose_power(f"{seed}/{node_id}")

@@ -1,4 +1,4 @@
-"""Three simulated nodes with a topic of one partition that all of them have, and a client's requests to its leader."""
+"""Three simulated nodes with a topic of one partition with three replicas, and a client's requests to its leader."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -54,7 +54,7 @@ class Replicated(SimNodes):
         response = self.ask(1, CreateTopicsRequest(topics=[topic], timeout_ms=20_000), CreateTopicsResponse)
         assert response.topics[0].error_code == ErrorCode.NONE, response
 
-    # --- What the nodes have
+    # --- State of the nodes
 
     def partition(self, node_id: int, topic: str = TOPIC) -> Partition:
         found = {partition.topic: partition for partition in self.nodes[node_id].partitions if partition.index == 0}
@@ -78,7 +78,7 @@ class Replicated(SimNodes):
         return set(self.leader(topic).followers.in_sync.committed)
 
     def is_whole(self, topic: str = TOPIC) -> bool:
-        """Whether every broker that runs is in sync, and knows everything to be committed."""
+        """Whether every running broker is in sync, and knows that everything is committed."""
         brokers = [each for each in self.nodes if "broker" in self.roles[each]]
         if not self.has_leader(topic) or self.isr(topic) != set(brokers):
             return False

@@ -82,7 +82,7 @@ def test_an_isolated_leader_acknowledges_nothing_and_gives_up_what_only_it_has()
     assert nodes.content(1) == nodes.content(2) == nodes.content(3)
 
 
-def test_a_follower_that_is_cut_off_leaves_the_isr_and_comes_back() -> None:
+def test_a_follower_that_is_cut_off_leaves_the_isr_and_rejoins_it() -> None:
     nodes = Replicated(broker_session_timeout_ms="60000", replica_lag_time_max_ms="2000")
     nodes.written(b"0")
     (follower, _) = nodes.others(nodes.leader_node())
@@ -97,8 +97,8 @@ def test_a_follower_that_is_cut_off_leaves_the_isr_and_comes_back() -> None:
     assert nodes.values(follower) == [b"0", b"1"]
 
 
-def test_writes_go_on_while_a_follower_that_was_cut_off_is_outside_the_isr() -> None:
-    """It still sends heartbeats, so the controller takes it for one that might join."""
+def test_writes_continue_while_a_follower_that_was_cut_off_is_outside_the_isr() -> None:
+    """It still sends heartbeats, so the controller considers it eligible to join."""
     nodes = Replicated(broker_session_timeout_ms="60000", replica_lag_time_max_ms="2000")
     nodes.written(*numbered(0, 5))
     leader = nodes.leader_node()
@@ -263,7 +263,7 @@ def test_a_fetch_costs_what_has_changed_and_not_what_there_is(monkeypatch: pytes
 
 
 def test_a_record_costs_one_fetch_of_each_follower(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The fetch that commits it waits for the next one, instead of coming back with the high watermark alone."""
+    """The fetch that commits it waits for the next record, instead of returning with the high watermark alone."""
     nodes = Replicated()
     nodes.written(b"0")
     sent: list[str] = []

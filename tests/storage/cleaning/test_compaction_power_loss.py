@@ -1,7 +1,7 @@
-"""Power loss in a directory whose logs are written, flushed, checkpointed and compacted all at once.
+"""Power loss in a directory whose logs are written, flushed, checkpointed and compacted at the same time.
 
-Records go from the end of a compacted log, or because a later one with their key is there: never out of its middle. So
-whatever is found, it is what a reader would have found had nothing been written after some point in time.
+A compacted log loses records only from its end, or because there is a later one with the same key. So a reader after
+the restart sees the state of the log at some earlier time.
 """
 
 import itertools
@@ -26,7 +26,7 @@ BACKOFF_MS = 50
 
 
 class Usage:
-    """A log in use by appends and by a cleaner, and all that was ever written to it."""
+    """A log that is appended to and cleaned, and everything that was ever written to it."""
 
     def __init__(self, disk: SimDisk, bytes_per_second: float = float("inf")) -> None:
         self.disk = disk

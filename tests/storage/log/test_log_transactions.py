@@ -1,4 +1,4 @@
-"""Transactions in a log: readers know what was aborted, through rolls, truncations, crashes and damage."""
+"""Transactions in a log: readers find the aborted ones, through rolls, truncations, crashes and damage."""
 
 import logging
 
@@ -110,7 +110,7 @@ def test_a_follower_has_the_same_index(disk: SimDisk) -> None:
 
 
 class TestUncommittedMarkers:
-    """They hold the last stable offset back; which they are follows from the log, not from its writer."""
+    """They hold the last stable offset back. Which markers do so follows from the log, not from its writer."""
 
     def test_a_leader_and_a_follower_have_the_same(self, disk: SimDisk) -> None:
         leader = written(disk)

@@ -1,7 +1,7 @@
-"""Power loss at any moment: what was flushed is there, and nothing that was never written.
+"""Power loss at any moment: everything that was flushed is found, and nothing that was not written.
 
 A directory with one log is used for a while: appended to, rolled, flushed, truncated, cut at its start, stopped and
-started. Then power goes, the simulated disk forgets what it may, and the directory is opened again. Afterwards
+started. Then the power fails, the simulated disk loses unsynced data, and the directory is opened again. Afterwards
 - every batch below what a flush was reported for is at its offset,
 - every batch found was written at that offset, whole, and offsets have no gap,
 - without a truncation, what is found is a prefix of what was written,
@@ -27,7 +27,7 @@ PRODUCER = 9
 
 
 class Usage:
-    """A log in use, and what may be expected of it after power loss."""
+    """A log in use, and what must be found after a power loss."""
 
     def __init__(self, disk: SimDisk) -> None:
         self.disk = disk
@@ -63,7 +63,7 @@ class Usage:
         try:
             self.log.append(data, headers, self.epoch, self.clock.now_ms())
         finally:
-            # Also when power goes during the write: it may have been complete.
+            # Also if the power fails during the write, which may be complete.
             self.ever.setdefault(headers[0].base_offset, []).append(bytes(data))
         self.batches.append((headers[0].base_offset, bytes(data)))
         self.sequence += 2 if from_producer else 0
@@ -95,7 +95,7 @@ class Usage:
         self.sequence = 0
 
     def be_killed_and_restart(self) -> None:
-        """Not power loss: all that was written is there, but the process has forgotten what it knew."""
+        """A kill: everything that was written is found, but the state in memory is lost."""
         self.disk = self.disk.kill()
         self.start()
         self.start_offset = self.log.start_offset
@@ -108,7 +108,7 @@ class Usage:
         self.start()
 
     def check_after_power_loss(self, disk: SimDisk) -> None:
-        """Opens what is left and holds it against what was promised."""
+        """Opens the directory, and compares it with what must be found."""
         promised = [(base, data) for base, data in self.batches if base < self.durable]
         written = self.batches
         self.disk = disk
@@ -204,7 +204,7 @@ def test_power_loss_after_any_use(block: int, reorder: bool) -> None:
 
 
 def everything_once(usage: Usage) -> None:
-    """Every operation that writes, each with something at stake."""
+    """Every operation that writes, with data that it could lose."""
     for size in (40, 90, 10):
         usage.append(size, from_producer=True)
     usage.flush()

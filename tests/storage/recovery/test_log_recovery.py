@@ -40,7 +40,7 @@ def written(disk: SimDisk, count: int = 8, config: LogConfig = SMALL_SEGMENTS) -
 
 
 def watch_reads(disk: SimDisk) -> list[DiskCall]:
-    """What is read from now on."""
+    """The bytes that are read from now on."""
     seen: list[DiskCall] = []
 
     def note(operation: DiskCall) -> bool:
@@ -53,7 +53,7 @@ def watch_reads(disk: SimDisk) -> list[DiskCall]:
 
 
 def state_of(log: Log) -> tuple[object, ...]:
-    """All that opening has to find again."""
+    """Everything that opening has to restore."""
     producers = [(p.producer_id, p.epoch, p.last_sequence, p.last_offset) for p in log.producers()]
     return (log.start_offset, log.end_offset, log.epochs.entries, producers, read_all(log), len(log.segments))
 
@@ -211,7 +211,7 @@ class TestAfterACrash:
             # Its offset alone is wrong, which no crash does: see test_recovery_scan.py.
             assert again.end_offset == 8
         elif in_the_epoch:
-            # The checksum does not cover the epoch: a higher one shows when the next batch's falls back behind it.
+            # The checksum does not cover the epoch: a higher one is found because that of the next batch is lower.
             assert values_of(again) in (letters(damaged), letters(damaged + 1))
         else:
             assert values_of(again) == letters(damaged)
@@ -379,7 +379,7 @@ class TestFolders:
 
 
 class TestWhatWasCut:
-    """It must not be back when a power cut follows a clean stop, after which a start does not look for damage."""
+    """It must not reappear if a power loss follows a clean stop, because the next start does not look for damage."""
 
     @pytest.mark.parametrize("seed", range(10))
     def test_a_torn_tail_stays_away(self, disk: SimDisk, seed: int) -> None:
@@ -406,7 +406,7 @@ def damage(disk: SimDisk, path: str, position: int) -> None:
 
 
 def values_after_a_clean_stop_and_a_power_cut(disk: SimDisk, config: LogConfig, seed: int) -> list[bytes]:
-    """Of a log that was opened after a crash, and found damaged, before that stop."""
+    """For a log that was opened after a crash, and found damaged, before that stop."""
     open_log(disk, config).close()
     return values_of(open_log(disk.crash(SimRandom(seed)), config, clean=True))
 
@@ -446,7 +446,7 @@ def test_stops_and_starts_do_not_pile_up_snapshots_of_producers(disk: SimDisk) -
     [(0, None, False), (1, None, False), (60, None, False), (0, -1, True), (0, -70, True)],
     ids=["intact", "unfinished", "header only", "last batch damaged", "batch before it damaged"],
 )
-def test_the_owner_is_told_before_records_are_cut_off_that_had_been_written(
+def test_the_owner_is_notified_before_written_records_are_cut_off(
     disk: SimDisk, cut: int, flip: int | None, is_loss: bool
 ) -> None:
     log = written(disk, 1, LogConfig())
@@ -464,7 +464,7 @@ def test_the_owner_is_told_before_records_are_cut_off_that_had_been_written(
     assert sizes == ([size] if is_loss else [])
 
 
-def test_the_owner_is_told_of_a_segment_that_is_gone(disk: SimDisk) -> None:
+def test_the_owner_is_notified_of_a_missing_segment(disk: SimDisk) -> None:
     written(disk).close_files()
     disk.remove(name(2))
     told: list[bool] = []

@@ -50,7 +50,8 @@ def _unless_unclean(topic: TopicState) -> str:
 
 
 def _may_elect_behind(topic: TopicState) -> bool:
-    """Whether an unclean election may find a replica that lacks acknowledged records: not if these are on all."""
+    """Whether an unclean election may elect a replica that lacks acknowledged records: not if all replicas have
+    them."""
     return topic.settings.unclean_election and topic.settings.min_insync_replicas < topic.factors[1]
 
 
