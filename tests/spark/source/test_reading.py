@@ -320,8 +320,8 @@ T = TypeVar("T")
 
 
 def eventually(ask: Callable[[], T], right: Callable[[T], bool]) -> T:
-    """Asks until the answer is right, for half a minute."""
-    deadline = time.monotonic() + 30
+    """Asks until the answer is right, for a minute and a half."""
+    deadline = time.monotonic() + 90
     while not right(found := ask()):
         assert time.monotonic() < deadline, f"still {found!r:.500}"
     return found
