@@ -2,7 +2,7 @@
 
 They are below the range that the system uses for outgoing connections. A test run opens thousands of these, and one
 could take the port before the program listens. Other test processes on this machine do not choose them either, not even
-while the program is down between two starts: each process has a block of ports, and listens on the first one to claim it.
+while the program is down between two starts: each process has a block of ports, and listens on the first one of it.
 """
 
 import functools

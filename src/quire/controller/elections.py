@@ -84,16 +84,14 @@ def change_partition(
     gone = without if unclean_shutdown else None
     # Before the election: a replica that leaves the ISR now may lead, and no other may while it is down.
     elr, last_known = _eligible(partition, isr, elr, gone, rules)
-    emptied = without if is_empty else None
-    if not isr:
-        last_known = _known_without(emptied, last_known, partition)
-    leader, unclean = _elect(partition, isr, elr, last_known, can_lead, rules)
+    last_leader = _known_without(without if is_empty else None, _last_leader(partition), partition)
+    leader, unclean = _elect(partition, isr, elr, last_leader, can_lead, rules)
     if leader not in (NO_LEADER, *isr):
         # From the ELR, or unclean: only the new leader is in sync with itself.
         isr = (leader,)
         elr, last_known = ((), ()) if unclean else _eligible(partition, isr, elr, gone, rules)
     if leader == NO_LEADER:
-        last_known = _known_without(emptied, _last_leader(partition), partition)
+        last_known = last_leader
     if not isr and not rules.eligible_leader_replicas:
         isr = partition.isr
     record = PartitionChangeRecord(partition_id=index, topic_id=topic_id)
@@ -119,7 +117,7 @@ def _elect(
     partition: PartitionImage,
     isr: tuple[int, ...],
     elr: tuple[int, ...],
-    last_known: tuple[int, ...],
+    last_leader: tuple[int, ...],
     can_lead: CanLead,
     rules: ElectionRules,
 ) -> tuple[int, bool]:
@@ -130,10 +128,11 @@ def _elect(
         for candidate in (partition.leader, *partition.replicas):
             if candidate in members and can_lead(candidate):
                 return candidate, False
-    if rules.eligible_leader_replicas and not isr and not eligible and len(last_known) == 1 and can_lead(last_known[0]):
-        return last_known[0], True
+    none_is_left = rules.eligible_leader_replicas and not isr and not eligible
+    if none_is_left and len(last_leader) == 1 and can_lead(last_leader[0]):
+        return last_leader[0], True
     if rules.unclean:
-        for candidate in sorted(partition.replicas, key=lambda each: each not in last_known):
+        for candidate in sorted(partition.replicas, key=lambda each: each not in last_leader):
             if can_lead(candidate):
                 return candidate, True
     return NO_LEADER, False
@@ -166,11 +165,11 @@ def _last_leader(partition: PartitionImage) -> tuple[int, ...]:
     return partition.last_known_elr or partition.isr[:1]
 
 
-def _known_without(emptied: int | None, last_known: tuple[int, ...], partition: PartitionImage) -> tuple[int, ...]:
+def _known_without(emptied: int | None, last_leader: tuple[int, ...], partition: PartitionImage) -> tuple[int, ...]:
     """If the last leader is empty now, all other replicas take its place: none of them is known to have the most."""
-    if emptied not in last_known:
-        return last_known
-    return tuple(each for each in partition.replicas if each != emptied) or last_known
+    if emptied not in last_leader:
+        return last_leader
+    return tuple(each for each in partition.replicas if each != emptied) or last_leader
 
 
 def settle(
