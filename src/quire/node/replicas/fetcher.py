@@ -16,6 +16,7 @@ from quire.protocol.errors import ApiError, ErrorCode
 from quire.protocol.messages.fetch import EpochEndOffset, FetchRequest, FetchResponse, PartitionData, ReplicaState
 from quire.replication.follower_role import FollowerRole
 from quire.seams import Timer
+from quire.storage.scanning.batch_scan import DamagedBatchError
 from quire.throttled_log import ThrottledLog
 
 if TYPE_CHECKING:
@@ -178,6 +179,11 @@ class ReplicaFetcher:
         elif follower.log.end_offset == copied.requested_offset:
             try:
                 self._copy(copied, data)
+            except DamagedBatchError as damage:
+                # The log cannot be truncated before it is repaired.
+                error = follower.partition.damage_error(damage)
+                self._log.warning("replica damaged partition=%s error=%s", follower.partition, error.message)
+                self._pause(copied)
             except ApiError as error:
                 self._log.error("replica failed partition=%s error=%s", follower.partition, error.message)
                 self._pause(copied)
