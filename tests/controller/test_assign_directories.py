@@ -4,7 +4,7 @@ from quire.controller.assign_directories import assign_replicas_to_dirs
 from quire.controller.controller_result import ControllerResult
 from quire.controller.elections import settle
 from quire.metadata.image import ClusterImage
-from quire.metadata.partition_image import RECOVERING
+from quire.metadata.partition_image import LOST_DIRECTORY, RECOVERING
 from quire.protocol.errors import ErrorCode
 from quire.protocol.messages import assign_replicas_to_dirs as messages
 from quire.protocol.messages.metadata_records import ConfigRecord
@@ -114,6 +114,17 @@ def test_the_only_replica_leads_again_when_its_disk_was_replaced() -> None:
     image.brokers[1] = image.brokers[1]._replace(log_dirs=(directory(7),))
     later = after(image, assign(image, directory(7), 0).records).topics_by_name["orders"].partitions[0]
     assert (later.leader, later.isr, later.leader_recovery_state) == (1, (1,), RECOVERING)
+
+
+def test_a_replica_that_its_broker_has_lost_is_not_eligible_until_it_is_in_sync_again() -> None:
+    image = cluster(topic(), partition(0, (1, 2), (), -1, elr=(1, 2)), brokers=1, features=ELIGIBLE)
+    image.brokers[1] = image.brokers[1]._replace(fenced=True)
+    lost = after(image, assign(image, LOST_DIRECTORY, 0).records)
+    later = lost.topics_by_name["orders"].partitions[0]
+    assert (later.leader, later.elr, later.directories[0]) == (-1, (2,), LOST_DIRECTORY)
+    lost.brokers[1] = lost.brokers[1]._replace(fenced=False)
+    found = after(lost, assign(lost, directory(1), 0).records).topics_by_name["orders"].partitions[0]
+    assert (found.leader, found.elr, found.directories[0]) == (-1, (2,), directory(1))
 
 
 def test_a_follower_reports_its_directory_and_nothing_else_changes() -> None:

@@ -204,14 +204,21 @@ def running_cluster(
     settings: Mapping[str, object] | None = None,
     environments: Mapping[int, dict[str, str]] | None = None,
 ) -> Iterator[RealCluster]:
-    """Three nodes that serve, with variables for the processes of some; their logs are printed if the test fails."""
+    """Three nodes that serve, with variables for the processes of some."""
     cluster = RealCluster(folder, settings=settings)
     for node_id, environment in (environments or {}).items():
         cluster.nodes[node_id].process.environment = environment
+    with serving(cluster):
+        yield cluster
+
+
+@contextmanager
+def serving(cluster: RealCluster) -> Iterator[None]:
+    """Starts the nodes, and kills them at the end. Fails if a node logs a traceback; a failure prints all logs."""
     try:
         cluster.start()
         cluster.wait_until_unfenced()
-        yield cluster
+        yield
         assert "Traceback" not in cluster.logs()
     except BaseException:
         print(cluster.logs())

@@ -1,4 +1,4 @@
-"""When faults happen: at the plan's pace, and in bursts with lulls between them while clients have written too little."""
+"""When faults happen: at the plan's pace, and in bursts with pauses between them while clients write too little."""
 
 from dataclasses import replace
 

@@ -166,6 +166,27 @@ class ConfluentMember(GroupMember):
             raise confluent_kafka.KafkaException(message.error())
 
 
+def _python_settings(bootstrap: str, group: str, assignor: Any | None) -> dict[str, Any]:
+    """The settings of kafka-python and aiokafka, which have the same names."""
+    settings: dict[str, Any] = {
+        "bootstrap_servers": bootstrap,
+        "group_id": group,
+        "auto_offset_reset": "earliest",
+        "enable_auto_commit": False,
+        "fetch_max_wait_ms": 100,
+        "session_timeout_ms": SESSION_MS,
+        "heartbeat_interval_ms": HEARTBEAT_MS,
+    }
+    return settings if assignor is None else settings | {"partition_assignment_strategy": [assignor]}
+
+
+def _subscribe(consumer: Any, topics: list[str], listener: Any) -> None:
+    if topics[0].startswith("^"):
+        consumer.subscribe(pattern=topics[0], listener=listener)
+    else:
+        consumer.subscribe(topics, listener=listener)
+
+
 class _KafkaPythonListener(kafka.ConsumerRebalanceListener):  # type: ignore[misc]
     def __init__(self, happened: Callable[[str, Iterable[Any]], None]) -> None:
         self._happened = happened
@@ -191,18 +212,7 @@ class KafkaPythonMember(GroupMember):
     def __init__(
         self, bootstrap: str, group: str, topics: Sequence[str], *, assignor: str | None = None, **settings: Any
     ) -> None:
-        chosen: dict[str, Any] = {
-            "bootstrap_servers": bootstrap,
-            "group_id": group,
-            "auto_offset_reset": "earliest",
-            "enable_auto_commit": False,
-            "fetch_max_wait_ms": 100,
-            "session_timeout_ms": SESSION_MS,
-            "heartbeat_interval_ms": HEARTBEAT_MS,
-        }
-        if assignor is not None:
-            chosen["partition_assignment_strategy"] = [self.ASSIGNORS[assignor]]
-        self._settings = chosen | settings
+        self._settings = _python_settings(bootstrap, group, assignor and self.ASSIGNORS[assignor]) | settings
         self._topics = list(topics)
         super().__init__("kafka-python")
 
@@ -210,10 +220,7 @@ class KafkaPythonMember(GroupMember):
         consumer = kafka.KafkaConsumer(**self._settings)
         listener = _KafkaPythonListener(self._happened)
         try:
-            if self._topics[0].startswith("^"):
-                consumer.subscribe(pattern=self._topics[0], listener=listener)
-            else:
-                consumer.subscribe(self._topics, listener=listener)
+            _subscribe(consumer, self._topics, listener)
             while not self._stopping:
                 self._do_tasks(consumer)
                 for records in consumer.poll(timeout_ms=KAFKA_PYTHON_POLL_MS).values():
@@ -244,18 +251,7 @@ class AiokafkaMember(GroupMember):
     def __init__(
         self, bootstrap: str, group: str, topics: Sequence[str], *, assignor: str | None = None, **settings: Any
     ) -> None:
-        chosen: dict[str, Any] = {
-            "bootstrap_servers": bootstrap,
-            "group_id": group,
-            "auto_offset_reset": "earliest",
-            "enable_auto_commit": False,
-            "fetch_max_wait_ms": 100,
-            "session_timeout_ms": SESSION_MS,
-            "heartbeat_interval_ms": HEARTBEAT_MS,
-        }
-        if assignor is not None:
-            chosen["partition_assignment_strategy"] = [self.ASSIGNORS[assignor]]
-        self._settings = chosen | settings
+        self._settings = _python_settings(bootstrap, group, assignor and self.ASSIGNORS[assignor]) | settings
         self._topics = list(topics)
         super().__init__("aiokafka")
 
@@ -267,10 +263,7 @@ class AiokafkaMember(GroupMember):
         listener = _AiokafkaListener(self._happened)
         await consumer.start()
         try:
-            if self._topics[0].startswith("^"):
-                consumer.subscribe(pattern=self._topics[0], listener=listener)
-            else:
-                consumer.subscribe(self._topics, listener=listener)
+            _subscribe(consumer, self._topics, listener)
             while not self._stopping:
                 await self._do_awaitable_tasks(consumer)
                 for records in (await consumer.getmany(timeout_ms=int(POLL_S * 1000))).values():

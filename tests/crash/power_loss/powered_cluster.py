@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from tests.crash.power_loss.machine import Machine
-from tests.crash.real_cluster import RealCluster
+from tests.crash.real_cluster import RealCluster, serving
 
 
 class PoweredCluster(RealCluster):
@@ -29,15 +29,7 @@ class PoweredCluster(RealCluster):
 def powered_cluster(
     folder: Path, count: int = 1, settings: Mapping[str, object] | None = None
 ) -> Iterator[PoweredCluster]:
-    """Nodes that serve; their logs are printed if the test fails."""
+    """Nodes that serve."""
     cluster = PoweredCluster(folder, count, settings)
-    try:
-        cluster.start()
-        cluster.wait_until_unfenced()
+    with serving(cluster):
         yield cluster
-        assert "Traceback" not in cluster.logs()
-    except BaseException:
-        print(cluster.logs())
-        raise
-    finally:
-        cluster.kill()

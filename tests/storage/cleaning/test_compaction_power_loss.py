@@ -17,6 +17,7 @@ from simulator.random import SimRandom
 from tests.storage.cleaning.compaction import COMPACTED, batches_of, keyed
 from tests.storage.loading import load_logs
 from tests.storage.manual_jobs import ManualJobs
+from tests.storage.noted import noted
 
 CONFIG = COMPACTED._replace(
     segment_bytes=500, index_interval_bytes=150, min_cleanable_dirty_ratio=0.0, file_delete_delay_ms=10
@@ -120,11 +121,8 @@ def test_power_loss_after_any_use(block: int, reorder: bool) -> None:
         usage = Usage(SimDisk(random.stream("torn writes")))
         usage.start()
         use_randomly(usage, random, steps=20 + random.below(150))
-        try:
+        with noted(f"seed {seed}, reorder {reorder}"):
             usage.check_after_power_loss(usage.disk.crash(random.stream("power"), reorder=reorder))
-        except BaseException as problem:
-            problem.add_note(f"seed {seed}, reorder {reorder}")
-            raise
 
 
 def compact_while_more_is_written(usage: Usage) -> None:
@@ -147,11 +145,8 @@ def test_power_loss_at_every_single_operation() -> None:
             usage.start()
             compact_while_more_is_written(usage)
         except Crashed:
-            try:
+            with noted(f"at operation {number}"):
                 usage.check_after_power_loss(usage.disk.crash(SimRandom(number), reorder=number % 2 == 0))
-            except BaseException as problem:
-                problem.add_note(f"at operation {number}")
-                raise
         else:
             assert len(usage.log.segments) < 14 and number > 150
             break

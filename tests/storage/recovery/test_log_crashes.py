@@ -21,6 +21,7 @@ from simulator.disk import Crashed, SimDisk
 from simulator.random import SimRandom
 from tests.storage.batches import batch, read
 from tests.storage.manual_jobs import ManualJobs
+from tests.storage.noted import noted
 
 CONFIG = LogConfig(segment_bytes=400, index_interval_bytes=120, file_delete_delay_ms=10)
 PRODUCER = 9
@@ -196,11 +197,8 @@ def test_power_loss_after_any_use(block: int, reorder: bool) -> None:
         usage = Usage(SimDisk(random.stream("torn writes")))
         usage.start()
         use_randomly(usage, random, steps=10 + random.below(60))
-        try:
+        with noted(f"seed {seed}, reorder {reorder}"):
             usage.check_after_power_loss(usage.disk.crash(random.stream("power"), reorder=reorder))
-        except BaseException as problem:
-            problem.add_note(f"seed {seed}, reorder {reorder}")
-            raise
 
 
 def everything_once(usage: Usage) -> None:
@@ -243,11 +241,8 @@ def test_power_loss_or_a_kill_at_every_single_operation(loses: str) -> None:
             everything_once(usage)
         except Crashed:
             after = usage.disk.crash(SimRandom(number)) if loses == "power" else usage.disk.kill()
-            try:
+            with noted(f"at operation {number}, losing {loses}"):
                 usage.check_after_power_loss(after)
-            except BaseException as problem:
-                problem.add_note(f"at operation {number}, losing {loses}")
-                raise
         else:
             assert number > 100
             break
