@@ -323,6 +323,11 @@ def _what_is_missing(metadata_log: MetadataLog) -> str:
         return "this node is behind the active controller, or most of the controllers are down"
     unanswered = islice(metadata_log.unanswered.items(), REASONS_MAX)
     reasons = "; ".join(why if str(address) in why else f"{address}: {why}" for address, why in unanswered)
+    if not reasons and not len(metadata_log.voters):
+        return (
+            "the controllers answer, and no active one is known; if the cluster is new, format its first controllers "
+            "with --initial-controllers, or a single one with --standalone"
+        )
     known = "no active controller is known; are the controllers in controller.quorum.* up?"
     return f"{known} {reasons}" if reasons else known
 
