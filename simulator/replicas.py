@@ -2,8 +2,9 @@
 
 A machine that loses power loses, of each of its logs, at most what was not flushed. A partition loses records only if
 no machine is left that has them all: `in_sync` are the replicas that have everything that was acknowledged with
-acks=all (its ISR and ELR), and `hurt` are those of them that have lost power since. With one replica, its machine
-decides alone; losses of other machines do not matter.
+acks=all (its ISR and ELR), and `hurt` are machines that have lost power since they had everything. With one replica,
+its machine decides alone; losses of other machines do not matter. A replica outside of `in_sync` that is hurt matters
+if it is elected all the same.
 """
 
 from collections.abc import Iterable
@@ -33,10 +34,8 @@ class Replicas:
         """A machine has lost power: returns whether the partition may have lost what was not flushed."""
         if not self.in_sync:
             return True
-        if machine not in self.in_sync:
-            return False
         self.hurt.setdefault(machine, flushed)
-        return self.are_lost
+        return machine in self.in_sync and self.are_lost
 
     @property
     def are_lost(self) -> bool:

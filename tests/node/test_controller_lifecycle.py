@@ -26,7 +26,7 @@ REQUEST = ControllerRegistrationRequest(controller_id=2, incarnation_id=b"i" * 1
 
 
 class World:
-    """The replica and the door to the controller, as far as a controller's registration needs them."""
+    """Stand-ins for the metadata replica and `ToController`, with what a controller's registration needs."""
 
     def __init__(self, metadata_version: int = 30) -> None:
         self.clock = SimClock()

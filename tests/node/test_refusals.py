@@ -154,7 +154,7 @@ def test_a_snapshot_of_an_old_epoch(node: SimulatedNode, logged: pytest.LogCaptu
 
 
 def test_a_voter_with_another_directory_is_named_once(node: SimulatedNode, logged: pytest.LogCaptureFixture) -> None:
-    """It may have lost its disk and its votes. As in Kafka it gets the log, and counts as an observer."""
+    """It may have lost its disk with its votes. As in Kafka, it gets the log and counts as an observer."""
     key = node.node.metadata.log.key
     message = START._replace(replica=ReplicaKey(key.id, b"x" * 16))
     for _ in range(3):

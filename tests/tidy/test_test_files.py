@@ -34,7 +34,7 @@ TESTED_TOGETHER = (
     ("quire/cli/transactions", "cli/transactions/test_transactions.py", "open_transactions"),
     ("quire/client", "client/test_producer.py", "accumulator leaders producer_identity"),
     ("quire/client", "client/test_group_membership.py", "classic_member consumer_member"),
-    ("quire/client", "client/test_consumer.py", "fetcher refresher"),
+    ("quire/client", "client/test_consumer.py", "refresher"),
     ("quire/client", "client/test_cluster.py", "link"),
     ("quire/client", "client/test_shell_blocking.py", "shell_socket"),
     ("quire/client/admin", "client/test_hanging_transactions.py", "partition_producers"),
@@ -66,18 +66,17 @@ TESTED_TOGETHER = (
     ("quire/coordinators/transaction", "coordinators/transaction/test_marker_sender.py", "pending_markers"),
     ("quire/metadata", "metadata/test_replay.py", "node_images partition_image"),
     ("quire/network", "network/test_connection.py", "idle_check"),
+    ("quire/node", "node/test_directory_assignments.py", "assignment_request"),
     ("quire/node", "node/test_to_controller.py", "answers channel controller_link controller_request leader_hints"),
     ("quire/node", "node/test_refusals.py", "authorizer"),
     ("quire/node", "node/api/test_alter_configs.py", "config_resources"),
     ("quire/node", "node/test_data_directories.py", "directories"),
-    ("quire/node", "node/test_dispatch.py", "faults"),
     ("quire/node", "node/test_coordinators.py", "group_requests topic_settings transaction_shard"),
     ("quire/node", "node/test_broker_lifecycle.py", "node_links registration"),
     ("quire/node", "node/test_quorum.py", "quorum_progress quorum_requests"),
-    ("quire/node", "node/test_transactions_on_a_node.py", "transaction_verification"),
     ("quire/node/partitions", "node/partitions/test_partitions.py", "hosted log_deletions log_placement"),
     ("quire/node/partitions", "node/api/test_list_offsets.py", "offset_search"),
-    ("quire/node/replicas", "node/replicas/test_replication.py", "fetcher log_joining"),
+    ("quire/node/replicas", "node/replicas/test_replication.py", "log_joining"),
     ("quire/protocol", "protocol/test_codec.py", "compile_decode compile_encode packing record_parts source tags"),
     ("quire/protocol/records", "protocol/records/test_arrow_columns.py", "arrow_native"),
     ("quire/protocol/records", "protocol/records/test_builder.py", "encode_native"),
@@ -114,7 +113,7 @@ TESTED_TOGETHER = (
     ("quire_samples/live", "samples/live/test_screen.py", "colours figures"),
     ("quire_samples/live", "spark/shop/test_live_demo.py", "child demo live node_child waiting"),
 )
-"""A folder below src, the tests below tests that its modules share, and the modules."""
+"""A folder below src, the tests that its modules share, and the modules."""
 
 
 def without_tests_of_its_own() -> Iterator[str]:

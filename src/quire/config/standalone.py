@@ -26,7 +26,7 @@ MOST_REPLICAS, MOST_MIN_ISR = 3, 2
 
 
 def replication_defaults(brokers: int) -> dict[str, str]:
-    """What `quire start --nodes` and `quire.testing.Cluster` set for all topics, below everything that is given.
+    """Defaults for all topics in `quire start --nodes` and `quire.testing.Cluster`; any given setting overrides them.
 
     From three brokers on, every topic survives the loss of one of them without losing an acknowledged record, and can
     still be written. With fewer, there are as many replicas as there can be, and one is enough for an acknowledgement.

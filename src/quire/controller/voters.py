@@ -116,7 +116,7 @@ def _is_only_a_broker(image: ClusterImage, node_id: int) -> bool:
 
 
 def _supported(image: ClusterImage, node_id: int) -> tuple[int, int]:
-    """What a controller said of itself when it registered; every node of Quire knows both versions."""
+    """The versions in a controller's registration; every Quire node supports both."""
     controller = image.controllers.get(node_id)
     if controller is None:
         return SUPPORTED[KRAFT_VERSION]

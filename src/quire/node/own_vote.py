@@ -1,4 +1,4 @@
-"""Keeps a controller's own entry in the voter set right (KIP-853).
+"""Keeps a controller's own entry in the voter set up to date (KIP-853).
 
 A voter whose addresses changed tells the leader. In a static quorum (kraft.version 0) each voter tells the leader its
 directory id once per leader, which the upgrade to kraft.version 1 needs. With `controller.quorum.auto.join.enable` a

@@ -63,7 +63,7 @@ class Outbox:
         self._cluster_id = cluster_id
         self._peers = peers
         self._addresses = addresses
-        # A controller that refuses this node does so again and again, perhaps for changing reasons.
+        # A controller that refuses this node does so repeatedly, perhaps for changing reasons.
         self._log = ThrottledLog(log, clock)
         self._refusals: dict[tuple[int, str], str] = {}
         """The last refusal of each kind of request, which is logged once; none if the last response was good."""

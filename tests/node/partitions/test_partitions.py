@@ -1,4 +1,4 @@
-"""What a node does with the logs of its partitions when it follows."""
+"""What a node does with the logs of partitions that it follows."""
 
 import logging
 

@@ -1,4 +1,4 @@
-"""A replica with a damaged segment: what is damaged is not served, and comes from another replica."""
+"""A replica with a damaged segment: it does not serve the damaged batch, and copies it from another replica."""
 
 import logging
 
@@ -70,7 +70,7 @@ def damaged_follower(nodes: Replicated, *offsets: int, at: int = HEADER_BYTES + 
 
 
 def everything(nodes: Replicated, node_id: int) -> list[bytes | None]:
-    """What a consumer reads that retries as long as it gets KAFKA_STORAGE_ERROR."""
+    """The values that a consumer reads if it retries after KAFKA_STORAGE_ERROR."""
     found: list[bytes | None] = []
 
     def more() -> bool:
@@ -230,6 +230,20 @@ def test_a_node_that_stops_during_a_repair_leaves_the_damaged_segment() -> None:
     nodes.network.heal(name)
     nodes.stop(follower)
     assert not [each for each in nodes.disks[follower].list_dir(FOLDER) if each.endswith(".cleaned")]
+    nodes.restart(follower)
+    assert everything(nodes, follower) == LETTERS
+
+
+def test_a_node_can_stop_while_a_repair_waits_for_another_replica() -> None:
+    """Its links are closed then, which tells the repair that there is no answer."""
+    nodes = filled()
+    follower = damaged_follower(nodes, 4)
+    name = nodes.isolate(follower)
+    assert fetch(nodes, follower, 4).error_code == ErrorCode.KAFKA_STORAGE_ERROR
+    nodes.until(lambda: any(each.endswith(".cleaned") for each in nodes.disks[follower].list_dir(FOLDER)))
+    nodes.stop(follower)
+    assert not [each for each in nodes.disks[follower].list_dir(FOLDER) if each.endswith(".cleaned")]
+    nodes.network.heal(name)
     nodes.restart(follower)
     assert everything(nodes, follower) == LETTERS
 

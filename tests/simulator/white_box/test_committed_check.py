@@ -1,4 +1,4 @@
-"""The check of what is committed in the metadata log, on logs made by hand."""
+"""The check of committed metadata, on constructed logs."""
 
 from quire.protocol.records import Record, build_batch
 from quire.raft.log_store import FOLDER

@@ -38,7 +38,7 @@ def _describe(as_json: bool, servers: str, timeout_s: float) -> None:
         description = client.run(admin.describe_cluster(client.cluster))
         features = client.run(admin.describe_features(client.cluster))
         quorum = quorum_or_none(client)
-    # Brokers name any broker as the controller: clients may send it what the controller is to decide.
+    # Brokers name any broker as the controller, because each forwards requests for the controller.
     controller_id = description.controller_id if quorum is None else quorum.leader_id
     if as_json:
         print_json(

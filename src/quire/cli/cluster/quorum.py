@@ -10,7 +10,7 @@ from quire.client.admin.cluster import describe_cluster
 from quire.client.errors import TimedOutError, UnsupportedError
 from quire.client.servers import AddressError, parse_address
 from quire.client.shell_blocking import BlockingClient
-from quire.console.failure import EXIT_UNREACHABLE, EXIT_USAGE, Failure
+from quire.console.failure import EXIT_UNREACHABLE, Failure
 from quire.console.groups import HelpfulGroup
 from quire.console.options import IntRange, cluster_options, connect, json_option
 from quire.console.output import Cell, format_table, print_json, title_of
@@ -94,7 +94,7 @@ listener."""
 @json_option
 @cluster_options
 def add(controller: Controller, as_json: bool, servers: str, timeout_s: float) -> None:
-    """Let a controller vote that follows the metadata log."""
+    """Add a controller that follows the metadata log to the voters."""
     with connect(servers, timeout_s) as client:
         cluster_id = client.run(describe_cluster(client.cluster)).cluster_id
         found = _described(client)
@@ -128,7 +128,7 @@ The controller need not run. One that has lost its disk is removed, formatted wi
 @json_option
 @cluster_options
 def remove(node_id: int, directory_id: bytes | None, as_json: bool, servers: str, timeout_s: float) -> None:
-    """Take the vote of a controller away."""
+    """Remove a controller from the voters."""
     with connect(servers, timeout_s) as client:
         cluster_id = client.run(describe_cluster(client.cluster)).cluster_id
         found = _described(client)
@@ -179,7 +179,7 @@ def check_others_are_a_majority(found: admin.Quorum, removed: admin.QuorumMember
     """Without a majority of those that are left, nothing is committed any more, and no voter can be added."""
     others = [voter for voter in found.voters if voter != removed]
     if not others:
-        raise Failure(f"controller {removed.node_id} is the only voter: add another one first.", EXIT_USAGE)
+        raise Failure(f"controller {removed.node_id} is the only voter: add another one first.")
     now_ms = max(voter.last_fetch_ms for voter in found.voters)
     silent = [voter for voter in others if now_ms - voter.last_fetch_ms > SILENT_MS]
     if len(others) - len(silent) <= len(others) // 2:

@@ -1,4 +1,5 @@
-"""Fetch of the metadata log: records after the end of a follower's log, where the two logs part, or a snapshot's id."""
+"""Fetch of the metadata log: records after the end of a follower's log, where the two logs diverge, or a snapshot's
+id."""
 
 from quire.protocol import uuids
 from quire.protocol.errors import ApiError, ErrorCode

@@ -2,7 +2,7 @@
 
     .lock                               held while a process uses the directory
     meta.properties                     the cluster and node it belongs to
-    .kafka_cleanshutdown                there only between a clean stop and the next start
+    .kafka_cleanshutdown                exists only between a clean stop and the next start
     quire-registration                  the broker's registration, for a start after a kill
     recovery-point-offset-checkpoint    per partition: everything below is on disk
     log-start-offset-checkpoint         per partition: where its log starts
@@ -29,7 +29,7 @@ from quire.storage.directory.log_loading import FoundLog, LogLoading
 from quire.storage.directory.log_opener import IdentifiedLog, LogOpener
 from quire.storage.directory.meta_properties import MetaProperties, read_meta, write_meta
 from quire.storage.directory.partition_folders import list_folders
-from quire.storage.directory.registration_mark import RegistrationMark
+from quire.storage.directory.registration_mark import Registration, RegistrationMark
 from quire.storage.directory.remembered_offsets import RememberedOffsets
 from quire.storage.directory.removals import Removals
 from quire.storage.directory.reserve import NO_RESERVE, Reserve
@@ -93,7 +93,7 @@ class LogDirectory:
     def open(
         cls, disk: Disk, path: str, *, clock: Clock, jobs: Jobs, random: Random, on_failure: OnFailure
     ) -> "LogDirectory":
-        """Locks the directory and creates it if need be; DataDirectoryError if another process has it."""
+        """Locks the directory, and creates it if necessary; DataDirectoryError if another process has it."""
         try:
             make_durable_folder(disk, path)
             lock = disk.lock(f"{path}/{LOCK_FILE}")
@@ -132,7 +132,7 @@ class LogDirectory:
         return self._availability.failure
 
     def format(self, meta: MetaProperties) -> None:
-        """Makes an empty directory that of a node; one that is formatted must belong to the same node."""
+        """Formats an empty directory for a node; a formatted one must belong to the same node."""
         if self.meta is not None:
             self.meta.check(self.path, cluster_id=meta.cluster_id, node_id=meta.node_id)
             return
@@ -254,6 +254,9 @@ class LogDirectory:
 
     def _remove_mark(self) -> None:
         if not self._mark_removed:
+            if self.clean_broker_epoch is not None:
+                # Nothing is lost yet, and nothing is if this process is killed before it has registered.
+                self.registration.write(Registration(self.clean_broker_epoch))
             clean_shutdown.remove_mark(self._disk, self.path)
             self._mark_removed = True
 

@@ -1,4 +1,4 @@
-"""What a follower does to a log: append the leader's batches, and truncate where its own differ from these."""
+"""A follower's changes of a log: it appends the leader's batches, and truncates its own where they differ."""
 
 from collections.abc import Sequence
 
