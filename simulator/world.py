@@ -226,8 +226,10 @@ class World:
         least = self.plan.least
         if least is not None:
             seconds, writes = self._attacked_ms / 1000, self.scene.ledger.counts.writes_acknowledged
-            self._lacks = least.lacks(seconds, writes, self._faults.counts.total)
+            faults = self._faults.counts.total
+            self._lacks = least.lacks(seconds, writes, faults)
             self.scene.pace = self.plan.pace * least.pace(seconds, writes)
+            self.scene.needs_lull = least.needs_lull(seconds, writes, faults)
 
     def _check_all(self) -> None:
         self._check_that_all_agree()

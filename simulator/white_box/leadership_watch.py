@@ -15,6 +15,7 @@ from typing import NamedTuple
 from quire.metadata.image import ClusterImage
 from quire.metadata.partition_image import PartitionImage
 from quire.protocol.internal_topics import is_internal
+from quire.replication.partition import Partition
 from simulator.checker import Checker
 from simulator.ledger import Ledger, PartitionBook
 from simulator.machine import Flushed, Machine, MachineState
@@ -59,6 +60,8 @@ class LeadershipWatch:
         self._internal: dict[Key, Replicas] = {}
         self._flushed: dict[tuple[str, Key], int] = {}
         self._losses: dict[PartitionBook, Loss] = {}
+        self._internal_losses: dict[Key, int] = {}
+        """Of coordinators' topics: partitions that wait for a leader of a later epoch than this one."""
         self.ever_lost: dict[Key, None] = {}
         """Partitions that may have lost records at some time, those of coordinators included."""
 
@@ -74,7 +77,7 @@ class LeadershipWatch:
             if image is not None and image.offset != self._offsets.get(machine.name):
                 self._offsets[machine.name] = image.offset
                 self._applies(machine.name, image)
-        if self._losses:
+        if self._losses or self._internal_losses:
             self._settle()
 
     # --- Metadata
@@ -114,10 +117,8 @@ class LeadershipWatch:
             replicas = self._internal.setdefault(key, Replicas())
             were_lost = replicas.are_lost
             replicas.are(self._in_sync(now))
-            if were_lost and elected:
-                replicas.hurt.clear()
-            elif replicas.are_lost and not were_lost:
-                self._state_may_be_lost(key)
+            if replicas.are_lost and not were_lost:
+                self._state_may_be_lost(key, now.leader_epoch if before is None else before.leader_epoch)
 
     def _outsider_leads(self, key: Key, before: PartitionImage, now: PartitionImage) -> None:
         """A replica was elected that was not among the eligible ones, as far as two images can tell."""
@@ -132,7 +133,7 @@ class LeadershipWatch:
             if book is not None and name in replicas.hurt:
                 self._all_lost_power(book, before.leader_epoch, replicas.hurt[name])
             elif name in replicas.hurt:
-                self._state_may_be_lost(key)
+                self._state_may_be_lost(key, before.leader_epoch)
         elif book is not None and book.topic.may_elect_uncleanly:
             self._happenings.count("unclean election")
             self._loses(book, before.leader_epoch, 0, UNCLEAN_ELECTION)
@@ -166,7 +167,7 @@ class LeadershipWatch:
     def _power_lost(self, machine: str) -> None:
         for key, replicas in self._internal.items():
             if replicas.power_lost(machine, self._flushed.get((machine, key), 0)):
-                self._state_may_be_lost(key)
+                self._state_may_be_lost(key, self._newest[key].leader_epoch)
         for topic in self._ledger.topics.values():
             for book in topic.partitions:
                 key = topic.topic_id, book.index
@@ -177,7 +178,9 @@ class LeadershipWatch:
                     epoch = -1 if latest is None else latest.leader_epoch
                     self._all_lost_power(book, epoch, book.replicas.kept)
 
-    def _state_may_be_lost(self, key: Key) -> None:
+    def _state_may_be_lost(self, key: Key, epoch: int) -> None:
+        """A leader of a later epoch has what is left."""
+        self._internal_losses[key] = epoch
         self.ever_lost[key] = None
         self._state_lost()
 
@@ -199,13 +202,15 @@ class LeadershipWatch:
         self._happenings.count("possible loss")
 
     def _settle(self) -> None:
+        for key, epoch in list(self._internal_losses.items()):
+            if self._leader_since(epoch, key) is not None:
+                del self._internal_losses[key]
+                self._internal[key].hurt.clear()
         for book, loss in list(self._losses.items()):
-            key = book.topic.topic_id, book.index
-            latest = self._newest.get(key)
             if book.topic.deletion_asked:
                 self._gives_up(book)
-            elif latest is not None and latest.leader_epoch > loss.epoch and latest.has_leader:
-                self._look_at_leader(book, loss, latest)
+            elif (found := self._leader_since(loss.epoch, (book.topic.topic_id, book.index))) is not None:
+                self._adopts(book, loss, *found)
 
     def _gives_up(self, book: PartitionBook) -> None:
         """A topic that is being deleted is no longer read."""
@@ -213,26 +218,31 @@ class LeadershipWatch:
         book.topic.given_up = True
         book.unsettled = False
 
-    def _look_at_leader(self, book: PartitionBook, loss: Loss, latest: PartitionImage) -> None:
+    def _leader_since(self, epoch: int, key: Key) -> tuple[Machine, Partition, int] | None:
+        """The newest leader, with its epoch, once it serves and leads. The controller may elect a node that is down."""
+        latest = self._newest.get(key)
+        if latest is None or latest.leader_epoch <= epoch or not latest.has_leader:
+            return None
         machine = self._machines[latest.leader - 1]
-        node = machine.node
-        if node is None or machine.state is not MachineState.SERVING:
-            return
-        for partition in node.partitions:
-            if (partition.topic_id, partition.index) == (book.topic.topic_id, book.index):
+        if machine.node is None or machine.state is not MachineState.SERVING:
+            return None
+        for partition in machine.node.partitions:
+            if (partition.topic_id, partition.index) == key:
                 role = partition.leader
-                if role is None or role.leader_epoch != latest.leader_epoch:
-                    return
-                if loss.why == UNCLEAN_ELECTION:
-                    book.promised = 0
-                lost = settle(self._checker, book, machine.disk, partition, kept=loss.kept)
-                del self._losses[book]
-                leadership = book.leadership
-                leadership.settled, leadership.cut_at = latest.leader_epoch, book.end_offset
-                self._ledger.era += 1
-                book.era = book.looked_at = self._ledger.era
-                book.unsettled = False
-                book.replicas.hurt.clear()
-                if lost:
-                    self._happenings.count("loss of records")
-                return
+                is_leader = role is not None and role.leader_epoch == latest.leader_epoch
+                return (machine, partition, latest.leader_epoch) if is_leader else None
+        return None
+
+    def _adopts(self, book: PartitionBook, loss: Loss, machine: Machine, leader: Partition, epoch: int) -> None:
+        """What the leader has is the truth from now on."""
+        if loss.why == UNCLEAN_ELECTION:
+            book.promised = 0
+        lost = settle(self._checker, book, machine.disk, leader, kept=loss.kept)
+        del self._losses[book]
+        book.leadership.settled, book.leadership.cut_at = epoch, book.end_offset
+        self._ledger.era += 1
+        book.era = book.looked_at = self._ledger.era
+        book.unsettled = False
+        book.replicas.hurt.clear()
+        if lost:
+            self._happenings.count("loss of records")

@@ -7,7 +7,7 @@ import pytest
 from quire.controller.alter_partition import alter_partition
 from quire.controller.controller_result import ControllerResult
 from quire.metadata.image import ClusterImage
-from quire.metadata.partition_image import RECOVERED, RECOVERING, PartitionImage
+from quire.metadata.partition_image import LOST_DIRECTORY, RECOVERED, RECOVERING, PartitionImage
 from quire.protocol.errors import ErrorCode
 from quire.protocol.messages import alter_partition as messages
 from tests.controller.images import (
@@ -255,6 +255,13 @@ def test_a_replica_whose_broker_was_unregistered_does_not_join() -> None:
     image = three((1,))
     del image.brokers[2]
     does_not_join(image)
+
+
+def test_a_replica_that_was_lost_does_not_join_before_its_new_directory_is_known() -> None:
+    image = three((1,))
+    held = image.topics_by_name["orders"].partitions[0].directories
+    does_not_join(with_partition(image, directories=(held[0], LOST_DIRECTORY, held[2])))
+    assert changed(with_partition(image, directories=held), asked(1, 2)).isr == (1, 2)
 
 
 def does_not_join(image: ClusterImage) -> ClusterImage:

@@ -170,6 +170,23 @@ def test_the_last_leader_is_remembered_also_while_a_member_of_the_isr_is_down() 
     assert back.leader_recovery_state == RECOVERING
 
 
+def test_the_last_leader_leads_when_the_last_eligible_replica_returns_unclean() -> None:
+    """It waited for that one, and is not asked again."""
+    waiting = of_three(isr=(), leader=-1, elr=(1,), last_known_elr=(2,))
+    assert change(waiting, up=(2, 3), rules=ELIGIBLE) is None
+    later = change(waiting, up=(2, 3), rules=ELIGIBLE, without=1, unclean_shutdown=True)
+    assert later is not None
+    assert (later.leader, later.isr, later.elr, later.last_known_elr) == (2, (2,), (), ())
+    assert later.leader_recovery_state == RECOVERING
+
+
+def test_a_leader_that_leaves_unclean_is_waited_for_and_not_one_that_lost_its_place_before() -> None:
+    alone = of_three(isr=(1,), leader=1, last_known_elr=(3,))
+    later = change(alone, up=(2, 3), rules=ELIGIBLE, without=1, unclean_shutdown=True)
+    assert later is not None
+    assert (later.leader, later.isr, later.elr, later.last_known_elr) == (-1, (), (), (1,))
+
+
 def test_a_member_of_the_isr_that_leads_again_ends_the_wait_for_the_last_leader() -> None:
     away = of_three(isr=(2,), leader=-1, elr=(1,), last_known_elr=(1,))
     led = change(away, up=(2,), rules=ELIGIBLE)

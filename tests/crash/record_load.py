@@ -28,7 +28,7 @@ class Load:
                 "reconnect.backoff.ms": 20,
                 "reconnect.backoff.max.ms": 100,
                 "retry.backoff.ms": 20,
-                "message.timeout.ms": 60_000,
+                "message.timeout.ms": 300_000,
                 "log_level": 0,
             }
             | settings

@@ -17,7 +17,7 @@ from tests.crash.replicated_cluster import (
     wait_until_in_sync,
 )
 from tests.crash.replicated_load import ReplicatedLoad
-from tests.crash.verdict import read_all
+from tests.crash.verdict import UNCOMMITTED, read_all
 from tests.wire.batches import batch
 from tests.wire.raw import produce
 
@@ -50,4 +50,4 @@ def isolate_leader(cluster: Cluster, load: ReplicatedLoad, *, one_way: OneWay) -
     load.wait_for_progress()
     cluster.heal()
     wait_until_in_sync(cluster.bootstrap_servers, TOPIC)
-    assert STRANDED not in read_all(cluster.bootstrap_servers, TOPIC).values()
+    assert STRANDED not in read_all(cluster.bootstrap_servers, TOPIC, UNCOMMITTED).values()

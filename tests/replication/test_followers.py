@@ -21,8 +21,8 @@ def leader_of(replicas: tuple[int, ...], isr: tuple[int, ...], *, min_isr: int =
     return leader
 
 
-def fetched(leader: Leader, replica_id: int, offset: int) -> None:
-    leader.role.followers.fetched(replica_id, EPOCH, offset, 0)
+def fetched(leader: Leader, replica_id: int, offset: int, start: int = 0) -> None:
+    leader.role.followers.fetched(replica_id, EPOCH, offset, start)
 
 
 def change_of(leader: Leader) -> IsrChange:
@@ -137,6 +137,19 @@ def test_a_follower_needs_what_earlier_leaders_wrote_even_if_it_is_not_committed
     assert leader.isr_changes == []
     fetched(leader, 3, 4)
     assert leader.isr_changes == [leader.role]
+
+
+def test_a_follower_does_not_join_with_records_from_before_the_start_of_the_leaders_log() -> None:
+    """They may be of an earlier leader, and not what was committed there."""
+    leader = leader_of((1, 2, 3), (1,), written=4)
+    leader.role.log.delete_records_before(3)
+    fetched(leader, 2, 4, 1)
+    fetched(leader, 3, 4, 3)
+    assert change_of(leader).isr == (1, 3)
+    agree(leader, 1)
+    leader.role.log.delete_records_before(4)
+    fetched(leader, 2, 4, 3)
+    assert change_of(leader).isr == (1, 3, 2), "it has compared the rest"
 
 
 def test_a_broker_that_is_not_up_does_not_join_until_it_is() -> None:

@@ -43,7 +43,7 @@ def until(condition: Callable[[], object]) -> None:
 
 
 def brokers_at(address: str) -> list[int]:
-    with WireConnection(address, timeout_s=5) as connection:
+    with WireConnection(address, timeout_s=PATIENCE_S) as connection:
         return sorted(
             broker.node_id for broker in connection.call(MetadataRequest(topics=[]), 12, MetadataResponse).brokers
         )
@@ -147,12 +147,16 @@ def test_one_way_a_request_or_only_its_response_is_lost(
 ) -> None:
     topic = cluster.create_topic(partitions=1, replication_factor=1)
     leader = cluster.leader_of(topic)
-    with WireConnection(address(cluster, leader), timeout_s=0.2) as connection:
+    with (
+        WireConnection(address(cluster, leader)) as connection,
+        WireConnection(cluster._nodes.direct_address(leader)) as direct,
+    ):
         topic_metadata(connection, topic)  # the connection is established
+        until(lambda: list_offset(direct, topic, -1).offset == 0)  # the leader knows that it leads
+        connection.socket.settimeout(0.2)
         cluster.isolate(leader, from_nodes=False, one_way=one_way)
         with pytest.raises(TimeoutError):
             produce(connection, topic, batch([b"one"]))
-    with WireConnection(cluster._nodes.direct_address(leader)) as direct:
         until(lambda: list_offset(direct, topic, -1).offset == arrived)
 
 

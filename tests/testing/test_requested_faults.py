@@ -89,7 +89,7 @@ def test_a_paused_node_answers_after_it_resumes(quire_cluster: Cluster) -> None:
         with pytest.raises(ClusterError, match="paused"):
             quire_cluster.fail_next("Metadata", "NOT_CONTROLLER")
         quire_cluster.resume()
-        connection.socket.settimeout(15)
+        connection.socket.settimeout(60)
         connection.receive(MetadataResponse, 12, sent)
 
 

@@ -17,7 +17,8 @@ from aiokafka.structs import TopicPartition as AioTopicPartition
 
 OTHER_BROKER = os.environ.get("QUIRE_WIRE_BOOTSTRAP")
 """The address of the broker to test; None starts a Quire node."""
-WAIT_S = 20.0
+WAIT_S = 50.0
+"""For everything that a node does. A busy machine may need most of it. Less than the timeout of a transaction."""
 TEN_MEGABYTES = 10 * 1024 * 1024
 CLIENT_LIMIT_BYTES = TEN_MEGABYTES + 100_000
 

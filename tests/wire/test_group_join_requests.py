@@ -35,6 +35,8 @@ from tests.wire.raw_groups import (
 
 SECOND = {"range": subscription("anything", "something else")}
 LOWEST_SESSION_MS, HIGHEST_SESSION_MS = 100, 1_800_000
+SHORT_MS = 2000
+"""A session, or time for a rebalance, that ends soon, but not before the next request of a busy machine."""
 
 
 @pytest.fixture
@@ -281,7 +283,7 @@ def test_a_sync_must_name_the_protocol_that_was_chosen(
 
 def test_a_member_whose_session_ends_is_forgotten(connection: WireConnection, new_group: NewName) -> None:
     group = new_group()
-    joined = stable_alone(connection, group, session_timeout_ms=LOWEST_SESSION_MS)
+    joined = stable_alone(connection, group, session_timeout_ms=SHORT_MS)
     eventually(lambda: state_of(connection, group) == "Empty")
     assert heartbeat(connection, group, joined.member_id, 1) == ErrorCode.UNKNOWN_MEMBER_ID
 
@@ -289,7 +291,7 @@ def test_a_member_whose_session_ends_is_forgotten(connection: WireConnection, ne
 def test_a_member_id_that_is_not_used_in_time_is_forgotten(connection: WireConnection, new_group: NewName) -> None:
     group, clock = new_group(), new_group()
     asked = member_id_for(connection, group, session_timeout_ms=LOWEST_SESSION_MS)
-    stable_alone(connection, clock, session_timeout_ms=2 * LOWEST_SESSION_MS)
+    stable_alone(connection, clock, session_timeout_ms=SHORT_MS)
     eventually(lambda: state_of(connection, clock) == "Empty")
     assert join(connection, group, member_id=asked).error_code == ErrorCode.UNKNOWN_MEMBER_ID
 
@@ -309,7 +311,7 @@ def test_a_member_that_joins_and_never_syncs_is_left_behind(
 ) -> None:
     """Heartbeats do not prevent that: after the rebalance timeout the others rebalance without it."""
     group = new_group()
-    led, followed = two_joined(connection, other, group, rebalance_timeout_ms=300)
+    led, followed = two_joined(connection, other, group, rebalance_timeout_ms=SHORT_MS)
     sync(connection, group, led, {})
     eventually(lambda: heartbeat(connection, group, led.member_id, 2) == ErrorCode.REBALANCE_IN_PROGRESS)
     assert heartbeat(other, group, followed.member_id, 2) == ErrorCode.UNKNOWN_MEMBER_ID

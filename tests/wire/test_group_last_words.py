@@ -12,7 +12,7 @@ from tests.wire.raw_consumer_groups import LEAVES, NEWEST, RawConsumer, describe
 from tests.wire.raw_groups import LEAVE_NEWEST, stable_alone, state_of
 from tests.wire.test_group_configs import SESSION, alter, value_of
 
-SESSION_MS = 30_000
+SESSION_MS = 60_000
 """Longer than any wait in these tests: a member that is removed earlier has sent its leave request."""
 FETCH_MS = 1000
 

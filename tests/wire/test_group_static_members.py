@@ -58,7 +58,7 @@ def test_a_static_member_that_stays_away_loses_its_partitions_when_its_session_e
 ) -> None:
     topic, group = make_topic(PARTITIONS), new_group()
     with member(bootstrap, group, [topic], **instance("confluent-kafka", "stays")) as stays:
-        goes_for_good: dict[str, Any] = {"group.instance.id": "goes", "session.timeout.ms": 1000}
+        goes_for_good: dict[str, Any] = {"group.instance.id": "goes", "session.timeout.ms": 6000}
         with member(bootstrap, group, [topic], **goes_for_good) as goes:
             wait_until_shared_out([stays, goes], topic, PARTITIONS)
         assert len(stays.assigned) == PARTITIONS // 2

@@ -229,7 +229,8 @@ class Link:
     def _not_connected(self, error: Exception) -> None:
         self._opening = False
         self._rest()
-        self._fail_all(UnreachableError(f"{self.address} is not reachable: {error}"))
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else error
+        self._fail_all(UnreachableError(f"{self.address} is not reachable: {reason}"))
 
     def _rest(self) -> None:
         """Makes new calls wait for the back-off, so that they do not reconnect at once."""

@@ -4,7 +4,8 @@ The leader decides who is in sync, and the controller whether that may count: th
 committed, and only then may the leader count the smaller ISR. Leader epoch and partition epoch say which state the
 leader has seen; a change of any other state is refused, so a leader that was replaced, or whose request arrives late,
 changes nothing. A replica joins the ISR only with the broker epoch with which it fetched (KIP-903): after a restart
-it may have lost what it had. Nor does it join if its directory has failed.
+it may have lost what it had. Nor does it join if its directory has failed, or before its broker has reported its new
+directory: with that report it would lose its place again, as a new and empty one.
 """
 
 from quire.config.broker_config import BrokerConfig
@@ -148,4 +149,7 @@ def _check_members(image: ClusterImage, partition: PartitionImage, members: Memb
                 f"broker {broker_id} is not registered, fenced, shutting down, or has registered again",
             )
         if broker_id != partition.leader and elections.lost_its_directory(image, partition, broker_id):
-            raise ApiError(ErrorCode.INELIGIBLE_REPLICA, f"the directory of broker {broker_id} has failed")
+            raise ApiError(
+                ErrorCode.INELIGIBLE_REPLICA,
+                f"the directory of broker {broker_id} has failed, or its new one is not known yet",
+            )

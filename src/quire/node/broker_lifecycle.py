@@ -116,6 +116,10 @@ class BrokerLifecycle:
         if left is not None:
             left()
 
+    @property
+    def has_ended(self) -> bool:
+        return self._ended
+
     def end(self) -> None:
         self._ended = True
         if self._timer is not None:

@@ -44,7 +44,7 @@ class Cluster:
         *,
         config: Mapping[str, str | int | bool] | None = None,
         data_dir: str | Path | None = None,
-        start_timeout_s: float = 20.0,
+        start_timeout_s: float = 60.0,
     ) -> None:
         if nodes < 1:
             raise ValueError(f"a cluster has at least one node, not {nodes}")

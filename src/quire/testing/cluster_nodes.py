@@ -1,12 +1,14 @@
 """The processes of a cluster, with their folder, ports and addresses. Only `Cluster` uses this.
 
-A single node chooses its port itself and has no proxies; several nodes are started as `ClusterLayout` describes.
+A single node has no proxies, and its port is kept for it from its first start to the end of the cluster. Several nodes
+are started as `ClusterLayout` describes.
 """
 
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from quire.cli.node.local.ports import ReservedPorts
 from quire.cli.node.temporary import CLUSTER_PREFIX, TemporaryFolder
 from quire.testing.node_process import ClusterError, NodeProcess
 
@@ -30,6 +32,8 @@ class ClusterNodes:
         self._config = config
         self._given_data_dir = data_dir
         self._folder: TemporaryFolder | None = None
+        self._port = ReservedPorts()
+        """Of a single node. While the node is down, no other program may get its port."""
 
     # --- Which nodes
 
@@ -100,7 +104,7 @@ class ClusterNodes:
             self._folder = TemporaryFolder(CLUSTER_PREFIX)
         was_started = bool(self.processes)
         try:
-            self._create_layout()
+            self._choose_addresses()
             missing = [id_ for id_ in ids if id_ not in self.pids]
             for id_ in missing:
                 self._start_process(id_, Path(self._folder.path))
@@ -110,11 +114,13 @@ class ClusterNodes:
             if not was_started:
                 self.stop_all()
             raise
-        if self.layout is None:
-            self.address = self.processes[self.ids[0]].address or self.address
 
-    def _create_layout(self) -> None:
-        if len(self.ids) == 1 or self.layout is not None:
+    def _choose_addresses(self) -> None:
+        if self.address:
+            return
+        if len(self.ids) == 1:
+            self.address = f"127.0.0.1:{self._port.take()}"
+            self._port.all_taken()
             return
         from quire.testing.cluster_layout import HOST, ClusterLayout
 
@@ -132,8 +138,7 @@ class ClusterNodes:
         process.start()
 
     def _single_arguments(self) -> list[str]:
-        listen = self.address or "127.0.0.1:0"
-        arguments = ["start", "--ephemeral", "--control-stdin", "--data", str(self.data_dir), "--listen", listen]
+        arguments = ["start", "--ephemeral", "--control-stdin", "--data", str(self.data_dir), "--listen", self.address]
         for key, value in ({"node.id": "1"} | self._config).items():
             arguments += ["--set", f"{key}={value}"]
         return arguments
@@ -168,6 +173,7 @@ class ClusterNodes:
                 process.kill()
             self.processes.clear()
             self.address = ""
+            self._port.close()
             if self.layout is not None:
                 self.layout.close()
                 self.layout = None

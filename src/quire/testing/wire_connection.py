@@ -25,7 +25,7 @@ _LENGTH = struct.Struct(">i")
 class WireConnection:
     """Raises `ConnectionError` if the peer closes the connection, and `TimeoutError` if it does not respond in time."""
 
-    def __init__(self, address: str, *, client_id: str | None = "wire", timeout_s: float = 15.0) -> None:
+    def __init__(self, address: str, *, client_id: str | None = "wire", timeout_s: float = 30.0) -> None:
         host, _, port = address.split(",")[0].rpartition(":")
         self.socket = socket.create_connection((host.strip("[]"), int(port)), timeout_s)
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

@@ -101,7 +101,7 @@ def test_random_ids_differ_and_can_be_passed_as_arguments() -> None:
 
 ONE, TWO = "JEXY6aqzQY-32P5TStzaFg", "MvDxzVmcRsaTz33bUuRU6A"
 CLUSTER_ID = "4L6g3nShT-eMCtK--X86sw"
-VOTERS = f"1@127.0.0.1:9093:{ONE},2@127.0.0.1:9193:{TWO}"
+VOTERS = f"1@127.0.0.1:9093:{ONE},2@127.0.0.1:9103:{TWO}"
 
 
 def node_file(folder: Path, node_id: int = 1, **changes: str | None) -> str:
@@ -165,6 +165,7 @@ def test_formatting_that_would_not_make_a_cluster_says_what_to_do(tmp_path: Path
         ({}, ["--cluster-id", CLUSTER_ID, "-I", VOTERS, "--standalone"], "contradict each other"),
         ({}, ["--cluster-id", CLUSTER_ID, "-I", "1@127.0.0.1:9093"], "is not ID@HOST:PORT:DIRECTORY_ID"),
         ({}, ["--cluster-id", CLUSTER_ID, "-I", f"5@127.0.0.1:9093:{ONE}"], "does not name this controller, node 1"),
+        ({}, ["--cluster-id", CLUSTER_ID, "-I", f"1@127.0.0.1:9092:{ONE}"], "this controller at port 9092, and its"),
         ({**static}, ["--cluster-id", CLUSTER_ID, "-I", VOTERS], "the quorum is static"),
         ({**broker}, ["--cluster-id", CLUSTER_ID, "--standalone"], "--standalone is for a controller"),
         ({**broker}, ["--cluster-id", CLUSTER_ID, "-I", VOTERS], "which is only a broker"),

@@ -208,6 +208,29 @@ def test_replicas_whose_logs_start_later_copy_all_that_an_unclean_leader_wrote(m
         assert nodes.values(replica) == numbered(100, 100 + more)
 
 
+def test_a_follower_commits_nothing_more_before_its_log_starts_where_the_leaders_does() -> None:
+    """What it has before that start may be of an earlier leader, and a consumer could read it here."""
+    nodes = Replicated(min_isr=1, broker_session_timeout_ms="2000")
+    nodes.written(*numbered(0, 10))
+    leader = nodes.leader_node()
+    (follower, _) = nodes.others(leader)
+    nodes.kill(follower)
+    nodes.until(lambda: follower not in nodes.isr())
+    nodes.written(*numbered(10, 20))
+    delete(nodes, 5)
+    nodes.begin(follower)
+    seen: set[tuple[int, bool]] = set()
+
+    def follows() -> bool:
+        found = [each for each in nodes.nodes[follower].partitions if each.topic == TOPIC]
+        seen.update((each.log.start_offset, each.high_watermark > 10) for each in found)
+        return (5, True) in seen
+
+    nodes.until(follows)
+    assert (0, False) in seen
+    assert (0, True) not in seen
+
+
 def test_deleted_records_are_deleted_on_every_replica_when_that_is_reported() -> None:
     nodes = Replicated()
     nodes.written(*numbered(0, 10))

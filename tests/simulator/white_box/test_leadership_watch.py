@@ -54,6 +54,12 @@ class Cluster:
         self.nodes[node].image = ClusterImage(offset=partition.partition_epoch, topics_by_id={TOPIC_ID: topic})
         self.watch.follow()
 
+    def leads(self, node: str, epoch: int) -> None:
+        """The node serves, and leads the partition in this epoch."""
+        role = SimpleNamespace(leader_epoch=epoch)
+        self.nodes[node].partitions = [SimpleNamespace(topic_id=TOPIC_ID, index=0, leader=role)]
+        self.machines[node].state = MachineState.SERVING
+
     def loses_power(self, node: str, flushed: int = 0) -> bool:
         """Returns whether coordinators may have lost their state."""
         before = self.losses
@@ -198,6 +204,16 @@ def test_coordinators_lose_records_only_with_all_that_are_in_sync() -> None:
     cluster.applies(A, BOTH)
     assert not cluster.loses_power(A)
     assert cluster.loses_power(B)
+    cluster.leads(A, 2)
     cluster.applies(A, BOTH._replace(isr=(1,), leader=1, leader_epoch=2, partition_epoch=2))
     cluster.applies(A, BOTH._replace(leader=1, leader_epoch=2, partition_epoch=3))
     assert not cluster.loses_power(B), "the first one has everything that is left"
+
+
+def test_an_elected_leader_that_is_down_says_nothing_about_what_is_left() -> None:
+    cluster = Cluster(GROUP_OFFSETS)
+    cluster.applies(A, BOTH)
+    cluster.loses_power(B)
+    cluster.loses_power(A)
+    cluster.applies(A, B_ALONE._replace(last_known_elr=(1,)))
+    cluster.applies(A, A_LEADS)  # B has registered again, and has lost its place

@@ -103,7 +103,10 @@ class PartitionOpener:
 
     def may_open(self, topic: TopicImage, index: int) -> bool:
         """Whether this node is a replica of the partition and the partition is not offline."""
-        return self.is_replica(topic, index) and (topic.topic_id, index) not in self._offline
+        return self.is_replica(topic, index) and not self.is_offline(topic.topic_id, index)
+
+    def is_offline(self, topic_id: bytes, index: int) -> bool:
+        return (topic_id, index) in self._offline
 
     def open(self, topic: TopicImage, index: int, settings: TopicSettings) -> Partition | None:
         """Opens the partition's log, or creates it, and assigns the partition its role; None if that fails."""

@@ -130,6 +130,13 @@ class Partitions:
         meta = None if partition is None else self._hosted.directory_of[partition].meta
         return None if meta is None else meta.directory_id
 
+    def directory_ids(self) -> set[bytes]:
+        return {each.meta.directory_id for each in self.directories() if each.meta}
+
+    def is_offline(self, topic_id: bytes, index: int) -> bool:
+        """Whether the partition gets no log before the next start, because a directory has failed."""
+        return self._opener.is_offline(topic_id, index)
+
     def in_directory(self, directory: LogDirectory) -> list[Partition]:
         return self._hosted.in_directory(directory)
 
@@ -218,10 +225,8 @@ class Partitions:
         partition.log_shortened()
 
     def follow_log_start(self, partition: Partition, offset: int, then: Callable[[], None]) -> None:
-        """Deletes what the leader has deleted, as far as it is known here to be committed; then calls `then`."""
-        target = min(offset, partition.high_watermark)
-        if target > partition.log_start_offset:
-            self.directory_of(partition).delete_records(partition.topic, partition.index, target, then)
+        """Deletes what the leader has deleted; then calls `then`."""
+        self.directory_of(partition).delete_records(partition.topic, partition.index, offset, then)
 
     def drop_expired(self, partition: Partition, more: Callable[[], None]) -> None:
         """Drops segments that the topic's retention settings no longer keep; calls `more` if that was not all."""

@@ -202,8 +202,13 @@ class ReplicaFetcher:
                 # The leader was deposed while it answered, or sent part of a batch.
                 self._pause(copied)
                 return
-        follower.leader_committed(data.high_watermark)
-        node.partitions.follow_log_start(partition, data.log_start_offset, lambda: self._start_moved(copied))
+        committed = min(data.high_watermark, follower.log.end_offset)
+        start = min(data.log_start_offset, committed)
+        if start > partition.log_start_offset:
+            # What is before that start may be of an earlier leader: nobody may read it once more is committed.
+            node.partitions.follow_log_start(partition, start, lambda: self._start_moved(copied, committed))
+        else:
+            follower.leader_committed(committed)
         copied.pause_ms = 0.0
         if not follower.is_active:
             return
@@ -223,8 +228,10 @@ class ReplicaFetcher:
             # Only the epoch may have changed: one without records is removed.
             self._schedule.changed(copied)
 
-    def _start_moved(self, copied: CopiedPartition) -> None:
+    def _start_moved(self, copied: CopiedPartition, committed: int) -> None:
         """The next fetch tells the leader: a deletion is done when no replica has the records."""
+        if copied.follower.is_active:
+            copied.follower.leader_committed(committed)
         self._schedule.changed(copied)
         self._fetch_soon()
 

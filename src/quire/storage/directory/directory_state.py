@@ -10,7 +10,7 @@ from quire.storage.directory.checkpoints import TopicPartition
 from quire.storage.directory.log_loading import LogLoading
 from quire.storage.directory.log_opener import IdentifiedLog, LogOpener
 from quire.storage.directory.meta_properties import MetaProperties
-from quire.storage.directory.registration_mark import RegistrationMark
+from quire.storage.directory.registration_mark import Registration, RegistrationMark
 from quire.storage.directory.remembered_offsets import RememberedOffsets
 from quire.storage.directory.removals import Removals
 from quire.storage.directory.reserve import NO_RESERVE, Reserve
@@ -77,6 +77,9 @@ class DirectoryState:
 
     def _remove_mark(self) -> None:
         if not self._mark_removed:
+            if self.clean_broker_epoch is not None:
+                # Nothing is lost yet, and nothing is if this process is killed before it has registered.
+                self.registration.write(Registration(self.clean_broker_epoch))
             clean_shutdown.remove_mark(self._disk, self.path)
             self._mark_removed = True
 
