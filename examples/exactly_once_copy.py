@@ -45,6 +45,7 @@ class Copier:
         try:
             until_done(lambda: self._producer.init_transactions(0.5), stop)  # ends the work of a crashed predecessor
             self._consumer.subscribe([self._source])
+            print(f"copying {self._source} to {self._sink}, until Ctrl-C", flush=True)
             while not stop.is_set():
                 # Partitions are revoked only in here, where no transaction is open.
                 batch = self._consumer.consume(BATCH, timeout=0.2)
@@ -120,7 +121,7 @@ def main() -> None:
     parser.add_argument(
         "--name", required=True, help="of this copier: different for each one that runs, the same after a crash"
     )
-    parser.add_argument("--bootstrap-servers", default="127.0.0.1:9092")
+    parser.add_argument("-b", "--bootstrap-servers", default="127.0.0.1:9092")
     arguments = parser.parse_args()
     stop = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):

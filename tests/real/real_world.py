@@ -16,7 +16,7 @@ from quire.seams import Jobs, Receiver, Transport
 
 T = TypeVar("T")
 
-GIVE_UP_S = 20
+GIVE_UP_S = 60
 
 
 class Recorder:
@@ -62,13 +62,23 @@ class ColdFile(RealFile):
 
 class RealWorld:
     def __init__(
-        self, loop_kind: str, jobs: Jobs | None = None, connections_max: int | None = None, **buffers: int
+        self,
+        loop_kind: str,
+        jobs: Jobs | None = None,
+        connections_max: int | None = None,
+        connect_timeout_ms: float = GIVE_UP_S * 1000,
+        **buffers: int,
     ) -> None:
         self.loop = new_event_loop() if loop_kind == "uvloop" else asyncio.new_event_loop()
         self.clock = RealClock(self.loop)
         self.jobs = jobs if jobs is not None else ThreadJobs(self.loop)
         self.network = SocketNetwork(
-            self.loop, self.clock, self.jobs, connections_max=connections_max, connect_timeout_ms=150, **buffers
+            self.loop,
+            self.clock,
+            self.jobs,
+            connections_max=connections_max,
+            connect_timeout_ms=connect_timeout_ms,
+            **buffers,
         )
         self.disk = RealDisk()
         self.accepted: list[Recorder] = []

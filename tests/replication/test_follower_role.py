@@ -3,7 +3,9 @@
 import pytest
 
 from quire.replication.follower_role import FollowerRole
+from quire.replication.leader_role import LeaderRole
 from quire.replication.members import Members
+from quire.storage import LogConfig
 from tests.replication.leader import Leader
 
 
@@ -63,3 +65,30 @@ def test_a_follower_knows_whom_it_follows_and_ignores_what_is_older() -> None:
     partition.become_follower(3, 101)
     assert partition.follower is not None and partition.follower.leader_id == 3
     assert partition.leader_epoch == 101
+
+
+class Follower(Leader):
+    """Follows another node; flushes fail, because the disk is full."""
+
+    def __init__(self) -> None:
+        super().__init__(log_config=LogConfig(flush_messages=1))
+        self.may_fetch: list[FollowerRole] = []
+
+    def flush_wanted(self, role: LeaderRole | FollowerRole) -> None:
+        role.flush_failed()
+
+    def follower_flushed(self, follower: FollowerRole) -> None:
+        self.may_fetch.append(follower)
+
+
+def test_a_follower_fetches_again_when_its_topic_no_longer_asks_for_a_flush_that_fails() -> None:
+    node = Follower()
+    node.append(b"x")
+    node.partition.become_follower(2, 1)
+    follower = node.partition.follower
+    assert follower is not None and not follower.may_fetch
+    node.partition.settings_changed()
+    assert node.may_fetch == []
+    node.log.config = LogConfig()
+    node.partition.settings_changed()
+    assert node.may_fetch == [follower]

@@ -64,6 +64,12 @@ def test_reading_waits_for_records_that_are_still_to_come(quire_cluster: Cluster
         quire_cluster.read_all(topic, at_least=3, timeout_s=2)
 
 
+def test_a_time_out_in_the_middle_of_a_read_is_one_like_any_other(quire_cluster: Cluster) -> None:
+    topic = quire_cluster.create_topic()
+    with pytest.raises(TimeoutError, match=r"waited 1e-05 s for 3 records in topic .*: (no broker has answered|there)"):
+        quire_cluster.read_all(topic, at_least=3, timeout_s=0.00001)
+
+
 def test_only_committed_records_are_read_unless_asked_for(quire_cluster: Cluster) -> None:
     topic = quire_cluster.create_topic()
     producer = Producer({"bootstrap.servers": quire_cluster.bootstrap_servers, "transactional.id": topic})

@@ -16,7 +16,7 @@ PATIENCE_S = 60
 
 PYTHON = """#!/bin/sh
 case "$*" in
-    "-m venv "*) mkdir -p .venv/bin && cp pip .venv/bin/python ;;
+    "scripts/new_venv.py "*) mkdir -p .venv/bin && cp pip .venv/bin/python ;;
     *) exec {real} "$@" ;;
 esac
 """

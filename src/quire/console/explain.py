@@ -27,7 +27,9 @@ _ADVICE = {
     ),
     ErrorCode.TOPIC_ALREADY_EXISTS: "choose another name, or add --if-not-exists to accept the existing topic",
     ErrorCode.INVALID_TOPIC_EXCEPTION: f"a topic's name has up to 249 {_LETTERS}",
-    ErrorCode.INVALID_REPLICATION_FACTOR: "without --replication-factor, the brokers' default applies",
+    ErrorCode.INVALID_REPLICATION_FACTOR: (
+        "give a --replication-factor that the cluster can reach; the default is its default.replication.factor"
+    ),
     ErrorCode.MESSAGE_TOO_LARGE: "raise max.message.bytes of the topic, or send smaller records",
     ErrorCode.OFFSET_OUT_OF_RANGE: "`quire topics describe` shows the available offsets",
     ErrorCode.NOT_ENOUGH_REPLICAS: "too few replicas are in sync for acks=all; `quire topics describe` shows the ISR",

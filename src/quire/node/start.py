@@ -48,15 +48,25 @@ LOADING_JOBS = 2
 """How many jobs open logs at a time, in all directories together; there are more threads than that."""
 
 
+FIRST_PATIENCE_MS = 3_000
+"""After this time the log says what the start waits for: a user may have forgotten the other controllers."""
 CATCH_UP_PATIENCE_MS = 10_000
-"""After this time the log says what the start waits for."""
+"""Then this is the time between two warnings."""
 
 REASONS_MAX = 5
 """How many controllers that do not answer it names."""
 
 
 class NodeStart:
-    __slots__ = ("_follows_image", "_image_before_loading", "_incarnation_id", "_lost", "_node", "_removed_topics")
+    __slots__ = (
+        "_first_patience",
+        "_follows_image",
+        "_image_before_loading",
+        "_incarnation_id",
+        "_lost",
+        "_node",
+        "_removed_topics",
+    )
 
     def __init__(self, node: "Node") -> None:
         self._node = node
@@ -122,6 +132,7 @@ class NodeStart:
         node.dispatcher.answer(config.topology.controller_listeners)
         if config.topology.is_controller:
             self._register_controller()
+        self._first_patience = node.clock.call_later(FIRST_PATIENCE_MS, self._tell_what_is_missing)
         self._catch_up()
 
     def _register_controller(self) -> None:
@@ -183,7 +194,12 @@ class NodeStart:
 
         self._node.to_controller.when_up_to_date(CATCH_UP_PATIENCE_MS).when_done(asked)
 
+    def _tell_what_is_missing(self) -> None:
+        if not self._node.progress.is_stopping:
+            log.info("waiting for the metadata log: %s", _what_is_missing(self._node.metadata.log))
+
     def _caught_up(self) -> None:
+        self._first_patience.cancel()
         if self._node.progress.is_stopping:
             return
         with self._failing():
@@ -339,8 +355,9 @@ def _what_is_missing(metadata_log: MetadataLog) -> str:
         return "this node is behind the active controller, or most of the controllers are down"
     unanswered = islice(metadata_log.unanswered.items(), REASONS_MAX)
     reasons = "; ".join(why if str(address) in why else f"{address}: {why}" for address, why in unanswered)
-    known = "no active controller is known; are the controllers in controller.quorum.* up?"
-    return f"{known} {reasons}" if reasons else known
+    ids = ", ".join(map(str, metadata_log.voters.ids))
+    up = f"most of the controllers {ids} must be up" if ids else "are those in controller.quorum.bootstrap.servers up?"
+    return f"no active controller is known; {up}" + (f" ({reasons})" if reasons else "")
 
 
 def each_of(

@@ -165,6 +165,11 @@ class FollowerRole:
         """The disk has no room for what the flush writes. The owner calls `flush_if_due` again later."""
         self._awaits_flush = False
 
+    def settings_changed(self) -> None:
+        """The log's settings may no longer ask for a flush that the next fetch waits for."""
+        if self.may_fetch:
+            self.partition.owner.follower_flushed(self)
+
     # --- Truncating
 
     def truncation_offset(self, epoch: int, end_offset: int) -> int:

@@ -114,13 +114,16 @@ class ClusterNodes:
             if not was_started:
                 self.stop_all()
             raise
+        if self.layout is None:
+            self.address = self.processes[self.ids[0]].address or self.address
 
     def _choose_addresses(self) -> None:
         if self.address:
             return
         if len(self.ids) == 1:
-            self.address = f"127.0.0.1:{self._port.take()}"
-            self._port.all_taken()
+            if "listeners" not in self._config:  # otherwise the node chooses its port itself
+                self.address = f"127.0.0.1:{self._port.take()}"
+                self._port.all_taken()
             return
         from quire.testing.cluster_layout import HOST, ClusterLayout
 
@@ -138,7 +141,8 @@ class ClusterNodes:
         process.start()
 
     def _single_arguments(self) -> list[str]:
-        arguments = ["start", "--ephemeral", "--control-stdin", "--data", str(self.data_dir), "--listen", self.address]
+        listen = self.address or "127.0.0.1:0"
+        arguments = ["start", "--ephemeral", "--control-stdin", "--data", str(self.data_dir), "--listen", listen]
         for key, value in ({"node.id": "1"} | self._config).items():
             arguments += ["--set", f"{key}={value}"]
         return arguments

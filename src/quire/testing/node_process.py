@@ -35,6 +35,7 @@ class NodeProcess:
         "_received",
         "_stopping",
         "_timeout_s",
+        "address",
         "environment",
         "paused",
     )
@@ -51,6 +52,7 @@ class NodeProcess:
         self._stopping = False
         self._received = bytearray()
         self._process: subprocess.Popen[bytes] | None = None
+        self.address = ""
 
     @property
     def pid(self) -> int | None:
@@ -86,6 +88,7 @@ class NodeProcess:
             raise ClusterError(
                 f"the node {happened}{said} within {self._timeout_s:g} s; its log ends:\n{self.log_tail()}"
             )
+        self.address = line.removeprefix("ready ").split()[0]
 
     def control(self, line: str) -> str:
         """Sends one control line, waits until the node has carried it out, and returns what follows `ok`."""

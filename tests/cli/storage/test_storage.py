@@ -1,4 +1,5 @@
 import json
+import shutil
 from pathlib import Path
 
 from quire.controller.initial_voters import parse_initial_voters
@@ -25,6 +26,19 @@ def test_a_directory_is_formatted_once_for_one_node_and_started_on(tmp_path: Pat
         described = json.loads(quire("cluster", "--json", servers=node.address).stdout)
     assert described["cluster_id"] == cluster_id
     assert described["nodes"][0]["id"] == 7
+
+
+def test_the_folder_of_a_cluster_stands_for_its_nodes(tmp_path: Path) -> None:
+    (tmp_path / "quire-cluster.properties").write_text("nodes=2\n")
+    for node_id in (1, 2):
+        node = ("--data", str(tmp_path / f"node-{node_id}"), "--node-id", str(node_id))
+        assert quire("storage", "format", *node, "--cluster-id", "4L6g3nShT-eMCtK--X86sw").returncode == 0
+    found = json.loads(quire("storage", "info", str(tmp_path), "--json").stdout)
+    assert [each["node_id"] for each in found] == [1, 2]
+    assert quire("verify", str(tmp_path)).returncode == 0
+    shutil.rmtree(tmp_path / "node-2")
+    verified = quire("verify", str(tmp_path))
+    assert (verified.returncode, verified.stderr.decode()) == (4, f"quire: {tmp_path}/node-2 does not exist.\n")
 
 
 def test_a_formatted_directory_is_not_formatted_again(tmp_path: Path) -> None:

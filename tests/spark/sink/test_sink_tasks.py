@@ -116,7 +116,7 @@ def test_a_task_that_died_with_its_transaction_open_blocks_no_other(
         client.run(dead.send_offsets(query.sink.task(task), {marks: mark}))
     began = time.monotonic()
     query.run(0, [["a"]])
-    assert time.monotonic() - began < 20, "not until the transactions time out"
+    assert time.monotonic() - began < 50, "not until the transactions time out"
     assert values(servers, topic) == ["a"]
     described = client.run(describe_transactions(client.cluster, [query.sink.task(1)]))[query.sink.task(1)]
     assert not isinstance(described, ApiError)
@@ -169,10 +169,10 @@ def test_a_task_that_comes_near_the_time_limit_of_its_transaction_fails(
 
 
 def test_a_task_may_wait_for_its_first_row_as_long_as_it_likes(servers: str, stream: Callable[..., Stream]) -> None:
-    query = stream(kafka_transaction_timeout_ms="1000")
+    query = stream(kafka_transaction_timeout_ms="4000")
 
     def late() -> Iterator[pa.RecordBatch]:
-        time.sleep(1.1)  # the transaction is not open yet
+        time.sleep(4.1)  # the transaction is not open yet
         yield batch("a")
 
     write_rows_once(query.options, query.plan(0, 0), late())

@@ -320,8 +320,8 @@ T = TypeVar("T")
 
 
 def eventually(ask: Callable[[], T], right: Callable[[T], bool]) -> T:
-    """Repeats the request until the answer is right, for at most half a minute."""
-    deadline = time.monotonic() + 30
+    """Repeats the request until the answer is right, for at most a minute and a half."""
+    deadline = time.monotonic() + 90
     while not right(found := ask()):
         assert time.monotonic() < deadline, f"still {found!r:.500}"
     return found

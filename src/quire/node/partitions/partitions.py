@@ -125,10 +125,12 @@ class Partitions:
         return self._hosted.directory_of[partition]
 
     def directory_id_of(self, topic_id: bytes, index: int) -> bytes | None:
-        """The id of the directory with the partition's log; None if the log is not open."""
+        """The id of the directory with the partition's log, even if that has failed; None if it is not known."""
         partition = self._hosted.by_id.get((topic_id, index))
-        meta = None if partition is None else self._hosted.directory_of[partition].meta
-        return None if meta is None else meta.directory_id
+        directory = self._opener.offline_directory(topic_id, index)
+        if partition is not None:
+            directory = self._hosted.directory_of[partition]
+        return None if directory is None or directory.meta is None else directory.meta.directory_id
 
     def directory_ids(self) -> set[bytes]:
         return {each.meta.directory_id for each in self.directories() if each.meta}

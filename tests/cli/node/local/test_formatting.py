@@ -91,7 +91,7 @@ def test_nodes_that_are_added_are_brokers(tmp_path: Path, caplog: pytest.LogCapt
     with caplog.at_level(logging.INFO):
         nodes = prepare(tmp_path, 3)
     assert caplog.messages == [
-        f"{tmp_path} holds a cluster of 1 node: adding node-2, node-3, only as brokers; controllers stay node-1"
+        f"{tmp_path} holds a cluster of 1 node: adding node-2, node-3 as brokers; the controllers are still node-1"
     ]
     assert [node.config.topology.is_controller for node in nodes] == [True, False, False]
     found = metas(tmp_path, 3)

@@ -60,6 +60,18 @@ def node_count(disk: Disk, folder: str) -> str:
         return "N"
 
 
+def data_directories(disk: Disk, folder: str) -> list[str]:
+    """Those of the nodes if the folder holds a cluster; otherwise the folder itself."""
+    if not is_folder_of_cluster(disk, folder):
+        return [folder]
+    nodes = node_count(disk, folder)
+    return [node_folder(folder, node_id) for node_id in range(1, int(nodes) + 1)] if nodes.isdecimal() else [folder]
+
+
+def node_folder(directory: str, node_id: int) -> str:
+    return f"{directory.rstrip('/')}/node-{node_id}"
+
+
 def write_description(disk: Disk, folder: str, description: Description) -> None:
     lines = [
         "# The cluster that `quire start --nodes` runs from this folder.",

@@ -73,7 +73,7 @@ def _described(
         )
     if count > known.nodes:
         log.info(
-            "%s holds a cluster of %s: adding %s, only as brokers; controllers stay %s",
+            "%s holds a cluster of %s: adding %s as brokers; the controllers are still %s",
             folder,
             counted(known.nodes, "node"),
             ", ".join(f"node-{node_id}" for node_id in range(known.nodes + 1, count + 1)),

@@ -9,7 +9,7 @@ first three are; all nodes are brokers. From three nodes on, topics have three r
 from typing import NamedTuple
 
 from quire.cli.node.config import StartOptions, load_config_of
-from quire.cli.node.local.description import Description
+from quire.cli.node.local.description import Description, node_folder
 from quire.cli.node.local.ports import ReservedPorts
 from quire.config.broker_config import BrokerConfig
 from quire.config.errors import ConfigError
@@ -67,10 +67,6 @@ def plan_nodes(
         _check_ports_differ(planned, used)
         nodes.append(planned)
     return nodes
-
-
-def node_folder(directory: str, node_id: int) -> str:
-    return f"{directory.rstrip('/')}/node-{node_id}"
 
 
 def shifted(listener: Listener, node_id: int) -> Listener:
