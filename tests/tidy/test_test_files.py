@@ -80,6 +80,7 @@ TESTED_TOGETHER = (
     ("quire/node", "node/test_refusals.py", "authorizer"),
     ("quire/node", "node/api/test_alter_configs.py", "config_resources"),
     ("quire/node", "node/test_data_directories.py", "directories"),
+    ("quire/node", "node/test_dispatch.py", "faults"),
     ("quire/node", "node/test_coordinators.py", "group_requests topic_settings transaction_shard"),
     ("quire/node", "node/test_broker_lifecycle.py", "node_links registration"),
     ("quire/node", "node/test_quorum.py", "quorum_progress quorum_requests"),
