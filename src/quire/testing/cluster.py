@@ -89,8 +89,10 @@ class Cluster:
 
     @property
     def data_dir(self) -> Path:
-        """The folder of the data; it stays the same through `kill` and `restart`. Several nodes have `node-1` and so on
-        in it."""
+        """The folder of the data; it stays the same through `kill` and `restart`.
+
+        Several nodes have `node-1` and so on in it.
+        """
         return self._nodes.data_dir
 
     @property
