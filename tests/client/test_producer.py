@@ -325,7 +325,7 @@ def test_flushing_with_nothing_on_the_way_is_done_at_once() -> None:
 
 @settings(max_examples=40, deadline=None)
 @given(seed=st.integers(0, 10_000))
-def test_despite_disconnects_moves_and_refusals_every_record_is_there_once_and_in_order(seed: int) -> None:
+def test_through_disconnects_moves_and_refusals_every_record_is_written_once_and_in_order(seed: int) -> None:
     """Connections break, leaders move and brokers refuse; nothing is lost, doubled or swapped."""
     model = ModelCluster(seed, nodes=3, conditions=Conditions(break_chance=0.03, slow_chance=0.05, slow_ms=200))
     model.create("t", partitions=3)
@@ -363,7 +363,7 @@ def _prepare(model: ModelCluster, producer: Producer) -> None:
 
 
 def encoded(*values: bytes) -> bytearray:
-    """The records as a batch has them, behind room for its header."""
+    """The records as in a batch, after room for its header."""
     batch = build_batch([Record(0, 0, None, value, []) for value in values])
     return bytearray(HEADER_BYTES) + batch[HEADER_BYTES:]
 

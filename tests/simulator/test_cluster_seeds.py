@@ -38,7 +38,7 @@ def test_a_cluster_keeps_every_promise_twice_alike(seed: int) -> None:
 
 @pytest.mark.parametrize("seeds", BATCHES, ids=str)
 def test_a_batch_of_clusters_keeps_every_promise_and_goes_through_everything(seeds: range) -> None:
-    """Of seeds in which no log was ever truncated, or no broker fenced, few promises were at stake."""
+    """Seeds in which no log was truncated, or no broker fenced, test few promises."""
     coverage = Coverage()
     for seed in seeds:
         report = World(seed, CLUSTERS.plan(seed)).run()

@@ -1,4 +1,4 @@
-"""A seed goes through a minimum of time, writes and faults, or says what there was too little of."""
+"""A seed goes through a minimum of time, writes and faults, or reports what it had too little of."""
 
 from dataclasses import replace
 

@@ -6,7 +6,7 @@ each test. The faults of a test end with that test, and the test fails if no req
 
 Override `quire_config` to change broker settings, and `quire_nodes` for a cluster of several nodes. A module, class or
 folder that overrides one of them has a `quire_cluster` of its own, which lives as long as the scope of the override
-says. The marker `quire_nodes(3)` gives a test a `fresh_quire_cluster` of so many nodes.
+says. The marker `quire_nodes(3)` gives a test a `fresh_quire_cluster` of three nodes.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The check of what is committed in the metadata log, on logs made by hand."""
+"""The check of committed metadata, on constructed logs."""
 
 from contextlib import closing
 

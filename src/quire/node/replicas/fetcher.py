@@ -16,6 +16,7 @@ from quire.protocol.errors import ApiError, ErrorCode
 from quire.protocol.messages.fetch import EpochEndOffset, FetchRequest, FetchResponse, PartitionData, ReplicaState
 from quire.replication.follower_role import FollowerRole
 from quire.seams import Timer
+from quire.storage.scanning.batch_scan import DamagedBatchError
 from quire.throttled_log import ThrottledLog
 
 if TYPE_CHECKING:
@@ -183,6 +184,11 @@ class ReplicaFetcher:
         elif follower.log.end_offset == copied.requested_offset:
             try:
                 self._copy(copied, data)
+            except DamagedBatchError as damage:
+                # The log cannot be truncated before it is repaired.
+                error = follower.partition.damage_error(damage)
+                self._log.warning("replica damaged partition=%s error=%s", follower.partition, error.message)
+                self._pause(copied)
             except ApiError as error:
                 self._log.error("replica failed partition=%s error=%s", follower.partition, error.message)
                 self._pause(copied)
@@ -207,8 +213,13 @@ class ReplicaFetcher:
                 # The leader was deposed while it answered, or sent part of a batch.
                 self._pause(copied)
                 return
-        follower.leader_committed(data.high_watermark)
-        node.partitions.follow_log_start(partition, data.log_start_offset, lambda: self._start_moved(copied))
+        committed = min(data.high_watermark, follower.log.end_offset)
+        start = min(data.log_start_offset, committed)
+        if start > partition.log_start_offset:
+            # What is before that start may be of an earlier leader: nobody may read it once more is committed.
+            node.partitions.follow_log_start(partition, start, lambda: self._start_moved(copied, committed))
+        else:
+            follower.leader_committed(committed)
         copied.pause_ms = 0.0
         if not follower.is_active:
             return
@@ -228,8 +239,10 @@ class ReplicaFetcher:
             # Only the epoch may have changed: one without records is removed.
             self._schedule.changed(copied)
 
-    def _start_moved(self, copied: CopiedPartition) -> None:
+    def _start_moved(self, copied: CopiedPartition, committed: int) -> None:
         """The next fetch tells the leader: a deletion is done when no replica has the records."""
+        if copied.follower.is_active:
+            copied.follower.leader_committed(committed)
         self._schedule.changed(copied)
         self._fetch_soon()
 
