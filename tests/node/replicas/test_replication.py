@@ -16,6 +16,7 @@ from quire.protocol.messages.delete_records import (
 from quire.protocol.messages.fetch import FetchRequest
 from quire.protocol.records import Record, build_batch
 from quire.replication.partition import Partition
+from simulator.jobs import SimJobs
 from tests.node.replicas.replicated import TOPIC, Replicated
 
 
@@ -322,6 +323,33 @@ def test_a_record_costs_one_fetch_of_each_follower(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(FetchSchedule, "fill", counted)
     nodes.written(*numbered(1, 51))
     assert sent.count(nodes.leader().partition.topic_id.hex()) <= 2 * 50 + 2
+
+
+def test_a_slow_flush_costs_few_fetches_and_the_leader_learns_of_its_end_soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    nodes = Replicated(topic_settings={"flush.messages": "1"}, replica_lag_time_max_ms="60000")
+    nodes.create("u", [1, 2, 3])
+    nodes.written(b"0")
+    others = nodes.others(nodes.leader_node())
+    for each in others:
+        jobs = nodes.nodes[each].jobs
+        assert isinstance(jobs, SimJobs)
+        jobs.longest_ms = 3_000.0
+    sent: list[FetchRequest] = []
+    fill = FetchSchedule.fill
+
+    def counted(schedule: FetchSchedule, request: FetchRequest, max_bytes: int) -> None:
+        sent.append(request)
+        fill(schedule, request, max_bytes)
+
+    monkeypatch.setattr(FetchSchedule, "fill", counted)
+    began_ms = nodes.clock.monotonic_ms()
+    acknowledged = nodes.produce(b"1", timeout_ms=20_000)
+    nodes.until(lambda: all(nodes.partition(each).log.recovery_point == 2 for each in others))
+    flush_ms = nodes.clock.monotonic_ms() - began_ms
+    assert flush_ms > 1_000
+    assert len(sent) < 200
+    assert nodes.settle(acknowledged) == ErrorCode.NONE
+    assert nodes.clock.monotonic_ms() - began_ms < 1.4 * flush_ms
 
 
 def test_followers_learn_what_is_committed_although_nothing_more_is_written() -> None:
