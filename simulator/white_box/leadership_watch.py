@@ -77,8 +77,10 @@ class LeadershipWatch:
     def follow(self) -> None:
         for machine in self._machines:
             node = machine.node
-            image = None if node is None or not hasattr(node, "metadata") else node.image
-            if image is not None and image.offset != self._offsets.get(machine.name):
+            if node is None or not hasattr(node, "metadata"):
+                continue
+            image = node.image
+            if image.offset != self._offsets.get(machine.name):
                 self._offsets[machine.name] = image.offset
                 self._applies(machine.name, image)
         if self._losses or self._internal_losses:

@@ -23,7 +23,7 @@ def epoch_of(node: SimulatedNode) -> int:
 
 
 def reported(disk: SimDisk, settings: dict[str, str] = TWO, seed: int = 2) -> int:
-    """What a node reports that starts on this disk."""
+    """The epoch that a node reports when it starts on this disk."""
     again = SimulatedNode(disk, settings, seed).start()
     assert again.node.broker is not None
     return again.node.broker._registration.previous_broker_epoch
@@ -49,6 +49,14 @@ def test_a_second_kill_is_like_the_first() -> None:
     first = used()
     second = SimulatedNode(first.disk.kill(), TWO, seed=2).start()
     assert epoch_of(second) > epoch_of(first)
+    assert reported(second.disk.kill(), seed=3) == epoch_of(second)
+
+
+def test_a_directory_without_logs_keeps_the_mark_of_an_earlier_clean_stop_and_says_nothing_by_it() -> None:
+    first = SimulatedNode(settings=TWO).start()
+    first.create_topic("a")
+    second = SimulatedNode(first.stop(), TWO, seed=2).start()
+    assert [each.clean_broker_epoch for each in second.node.directories if not each.logs] == [epoch_of(first)]
     assert reported(second.disk.kill(), seed=3) == epoch_of(second)
 
 
@@ -91,6 +99,18 @@ def log_damaged(disk: SimDisk) -> None:
 def test_one_directory_that_may_have_lost_something_is_enough(spoil: Spoil) -> None:
     disk = used().disk.kill()
     spoil(disk)
+    assert reported(disk) == NO_EPOCH
+
+
+def log_cut(disk: SimDisk) -> None:
+    (folder,) = [name for name in disk.list_dir("/two") if name in ("a-0", "b-0")]
+    file = disk.open(f"/two/{folder}/{0:020d}.log")
+    file.truncate(file.size() - 1)
+
+
+def test_records_that_are_gone_since_a_clean_stop_are_enough() -> None:
+    disk = used().stop()
+    log_cut(disk)
     assert reported(disk) == NO_EPOCH
 
 
@@ -185,7 +205,10 @@ def test_a_start_that_is_killed_after_it_cut_a_damaged_log_does_not_hide_that() 
     assert reported(disk.kill(), seed=3) == NO_EPOCH
 
 
-def test_a_directory_that_fails_takes_the_promise_with_it_although_it_works_again() -> None:
+@pytest.mark.parametrize("ends", [lambda node: node.disk.kill(), SimulatedNode.stop], ids=["killed", "stopped"])
+def test_a_directory_that_fails_takes_the_promise_with_it_although_it_works_again(
+    ends: Callable[[SimulatedNode], SimDisk],
+) -> None:
     node = used()
     directory = next(each for each in node.node.directories if each.path == "/two")
 
@@ -195,4 +218,4 @@ def test_a_directory_that_fails_takes_the_promise_with_it_although_it_works_agai
     node.disk.fail_when(removal, times=5)
     directory.fail(OSError(5, "Input/output error"))
     assert node.disk.exists(f"/two/{FILE_NAME}")
-    assert reported(node.disk.kill()) == NO_EPOCH
+    assert reported(ends(node)) == NO_EPOCH

@@ -1,4 +1,4 @@
-"""What commits records, and who is in sync: the leader's view of its followers."""
+"""The leader's view of its followers: which records are committed, and which replicas are in sync."""
 
 from quire.protocol.errors import ErrorCode
 from quire.replication.followers import Followers
@@ -247,7 +247,7 @@ def test_a_new_member_gets_that_time_again() -> None:
     assert leader.isr_changes == []
 
 
-# --- What the controller decides
+# --- Decisions of the controller
 
 
 def cut_off(leader: Leader) -> None:
@@ -300,7 +300,7 @@ def test_a_follower_that_has_left_is_considered_when_it_fetches_again() -> None:
 
 
 def test_a_follower_that_fetches_before_the_controller_agrees_joins_again_at_once() -> None:
-    """In an idle partition it does not fetch another time."""
+    """In an idle partition it does not fetch again."""
     leader = leader_of((1, 2, 3), (1, 2, 3), min_isr=2, written=8)
     cut_off(leader)
     fetched(leader, 3, leader.log.end_offset)

@@ -5,8 +5,9 @@ leaves every ISR and every set of eligible replicas. It has everything after a c
 as the page cache is the same (`quire.storage.directory.registration_mark`); Apache Kafka counts only the former.
 
 One directory decides for all: with one that failed, is empty, or was used under another registration, the broker may
-have lost any of its replicas. The folder of a partition may be missing in directories that are all as they were: the
-process was killed before it created the folder, or somebody has removed it. Then only that replica is lost.
+have lost any of its replicas. So may one that finds synced records gone when it opens a log, even after a clean stop.
+The folder of a partition may be missing in directories that are all as they were: the process was killed before it
+created the folder, or somebody has removed it. Then only that replica is lost.
 """
 
 import logging
@@ -42,10 +43,15 @@ def remember(directories: Iterable[LogDirectory], broker_epoch: int) -> None:
 def forget(directories: Iterable[LogDirectory]) -> None:
     """A disk has failed: what the page cache had for it may be gone, although the page cache is the same.
 
-    In every directory, because the one that failed may not let go of its mark.
+    In every directory, because the mark in the failed one may not be removable.
     """
     for directory in directories:
         directory.registration.remove()
+
+
+def epoch_of_clean_stop(directories: Iterable[LogDirectory], broker_epoch: int) -> int:
+    """What the marks of a clean stop say: after a failure no epoch, for the same reason as in `forget`."""
+    return NO_EPOCH if any(directory.failure is not None for directory in directories) else broker_epoch
 
 
 def lost_replicas(directories: Iterable[LogDirectory], image: ClusterImage, node_id: int) -> list[PartitionId]:
@@ -77,7 +83,7 @@ def _write(directories: Iterable[LogDirectory], registration: Registration) -> N
 
 
 def _epoch_of(directory: LogDirectory, image: ClusterImage, node_id: int) -> int | None:
-    if directory.failure is not None:
+    if directory.failure is not None or directory.registration.is_void:
         return None
     clean_epoch = directory.clean_broker_epoch
     found = None if directory.unopened else directory.registration.read()

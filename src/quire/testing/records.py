@@ -160,14 +160,21 @@ def read_all(
     servers: str, topic: str, partition: int | None, at_least: int, read_committed: bool, timeout_s: float
 ) -> list[Record]:
     deadline = time.monotonic() + timeout_s
+    found = "no broker has answered"
     with _client(servers, timeout_s) as client:
         while True:
-            records = _read_to_the_end(client, topic, partition, read_committed, deadline, wait=at_least > 0)
-            if records is not None and len(records) >= at_least:
-                return records
-            if time.monotonic() >= deadline:
+            try:
+                records = _read_to_the_end(client, topic, partition, read_committed, deadline, wait=at_least > 0)
+            except TimedOutError:
+                if not at_least:
+                    raise
+            else:
+                if records is not None and len(records) >= at_least:
+                    return records
                 found = "the topic does not exist" if records is None else f"there are {len(records)}"
-                raise TimeoutError(f"waited {timeout_s:g} s for {at_least} records in topic {topic!r}: {found}")
+            if time.monotonic() >= deadline:
+                wanted = "a record" if at_least == 1 else f"{at_least} records"
+                raise ClusterError(f"waited {timeout_s:g} s for {wanted} in topic {topic!r}: {found}")
             time.sleep(_POLL_S)
 
 

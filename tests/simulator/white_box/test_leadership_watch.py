@@ -1,4 +1,4 @@
-"""What the metadata of nodes says about leaders, and when it allows that records are lost."""
+"""The leaders according to the metadata of nodes, and when the loss of records is allowed."""
 
 from types import SimpleNamespace
 from typing import cast

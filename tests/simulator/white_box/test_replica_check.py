@@ -1,4 +1,4 @@
-"""Replicas on three nodes, made by hand: what is committed is on all that are in sync, and the same there."""
+"""Constructed replicas on three nodes: committed batches are equal on all in-sync replicas."""
 
 from types import SimpleNamespace
 from typing import cast

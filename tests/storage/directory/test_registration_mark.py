@@ -1,4 +1,4 @@
-"""The registration of a broker, believed only with the page cache that has it."""
+"""The registration mark of a broker, which counts only with the page cache that holds it."""
 
 import json
 from collections.abc import Callable
@@ -30,7 +30,7 @@ def test_a_killed_process_leaves_its_registration_behind(disk: SimDisk) -> None:
 
 @pytest.mark.parametrize("reorder", [False, True])
 @pytest.mark.parametrize("synced", [False, True])
-def test_after_a_power_loss_it_counts_no_more_even_if_it_is_there(disk: SimDisk, reorder: bool, synced: bool) -> None:
+def test_after_a_power_loss_an_existing_mark_does_not_count(disk: SimDisk, reorder: bool, synced: bool) -> None:
     mark(disk).write(Registration(42))
     if synced:
         file = disk.open(PATH)

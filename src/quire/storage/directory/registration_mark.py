@@ -34,12 +34,14 @@ class Registration(NamedTuple):
 
 
 class RegistrationMark:
-    __slots__ = ("_disk", "_folder", "_path")
+    __slots__ = ("_disk", "_folder", "_path", "is_void")
 
     def __init__(self, disk: Disk, folder: str) -> None:
         self._disk = disk
         self._folder = folder
         self._path = f"{folder}/{FILE_NAME}"
+        self.is_void = False
+        """Removed by this process: something may be lost, although the last one stopped cleanly."""
 
     def read(self) -> Registration | None:
         """The last registration if everything that was written under it is still there; else None."""
@@ -57,7 +59,7 @@ class RegistrationMark:
         """OSError if the disk does not take it; the mark is then the one before, or none."""
         cache_id = self._disk.cache_id(self._folder)
         if cache_id is None:
-            self.remove()
+            self._remove()
             return
         said = {"version": VERSION, "brokerEpoch": registration.broker_epoch, "cacheId": cache_id}
         if registration.registering is not None:
@@ -72,6 +74,10 @@ class RegistrationMark:
 
     def remove(self) -> None:
         """As far as the disk allows: something that was written may be lost."""
+        self.is_void = True
+        self._remove()
+
+    def _remove(self) -> None:
         with suppress(OSError):
             if self._disk.exists(self._path):
                 self._disk.remove(self._path)
