@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-AHEAD = 1.1
+AHEAD = 1.05
 """Clients rest longer while there have been this many times the writes that are needed by then."""
 AHEAD_PACE = 4.0
 BEHIND_PACE = 0.4

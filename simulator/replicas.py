@@ -7,7 +7,7 @@ its machine decides alone; losses of other machines do not matter. A replica out
 if it is elected all the same.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 
 class Replicas:
@@ -21,12 +21,15 @@ class Replicas:
         self.hurt: dict[str, int] = {}
         """With the end of what was on disk."""
 
-    def are(self, in_sync: Iterable[str]) -> None:
-        """The controller has decided. A replica that is new among them has caught up with one that has everything."""
+    def are(self, in_sync: Iterable[str], has_returned: Callable[[str], bool] = lambda _: True) -> None:
+        """The controller has decided. A replica that is new among them has caught up with one that has everything.
+
+        Unless it had caught up before it lost power, and has not returned since: then it may lack the end.
+        """
         names = tuple(in_sync)
         if names and names != self.in_sync:
             for name in names:
-                if name not in self.in_sync:
+                if name not in self.in_sync and has_returned(name):
                     self.settled(name)
             self.in_sync = names
 

@@ -58,6 +58,10 @@ class LeadershipWatch:
         self._offsets: dict[str, int] = {}
         self._newest: dict[Key, PartitionImage] = {}
         self._internal: dict[Key, Replicas] = {}
+        self._broker_epochs: dict[str, int] = {}
+        """The latest registration of each machine."""
+        self._lost_power_in: dict[str, int] = {}
+        """The registration with which it last lost power."""
         self._flushed: dict[tuple[str, Key], int] = {}
         self._losses: dict[PartitionBook, Loss] = {}
         self._internal_losses: dict[Key, int] = {}
@@ -73,8 +77,10 @@ class LeadershipWatch:
     def follow(self) -> None:
         for machine in self._machines:
             node = machine.node
-            image = None if node is None or not hasattr(node, "metadata") else node.image
-            if image is not None and image.offset != self._offsets.get(machine.name):
+            if node is None or not hasattr(node, "metadata"):
+                continue
+            image = node.image
+            if image.offset != self._offsets.get(machine.name):
                 self._offsets[machine.name] = image.offset
                 self._applies(machine.name, image)
         if self._losses or self._internal_losses:
@@ -83,6 +89,9 @@ class LeadershipWatch:
     # --- Metadata
 
     def _applies(self, node: str, image: ClusterImage) -> None:
+        for number, broker in image.brokers.items():
+            name = self._names[number]
+            self._broker_epochs[name] = max(broker.epoch, self._broker_epochs.get(name, -1))
         for topic in list(image.topics_by_id.values()):
             book = self._ledger.topics.get(topic.topic_id)
             internal = is_internal(topic.name)
@@ -104,10 +113,10 @@ class LeadershipWatch:
         leader = self._names.get(partition.leader)
         book.leadership.believes(node, partition.leader_epoch, leader)
         if partition == self._newest[book.topic.topic_id, book.index]:
-            were_lost = book.replicas.are_lost
-            book.replicas.are(self._in_sync(partition))
-            book.replicas.isr = tuple(self._names[each] for each in partition.isr if each in self._names)
-            if book.replicas.are_lost and not were_lost and book not in self._losses:
+            replicas, loss, were_lost = book.replicas, self._losses.get(book), book.replicas.are_lost
+            replicas.are(self._in_sync(partition), self._has_returned)
+            replicas.isr = tuple(self._names[each] for each in partition.isr if each in self._names)
+            if replicas.are_lost and (not were_lost if loss is None else replicas.kept < loss.kept):
                 self._all_lost_power(book, newest.leader_epoch, book.replicas.kept)
 
     def _changes(self, key: Key, internal: bool, before: PartitionImage | None, now: PartitionImage) -> None:
@@ -119,7 +128,7 @@ class LeadershipWatch:
         if internal:
             replicas = self._internal.setdefault(key, Replicas())
             were_lost = replicas.are_lost
-            replicas.are(self._in_sync(now))
+            replicas.are(self._in_sync(now), self._has_returned)
             if replicas.are_lost and not were_lost:
                 self._state_may_be_lost(key, now.leader_epoch if before is None else before.leader_epoch)
 
@@ -150,6 +159,11 @@ class LeadershipWatch:
             for number in (*partition.isr, *partition.elr)
         )
 
+    def _has_returned(self, machine: str) -> bool:
+        """Whether it has registered since it lost power. What it had before may have become known later."""
+        before = self._lost_power_in.get(machine)
+        return before is None or self._broker_epochs.get(machine, -1) != before
+
     def _in_sync(self, partition: PartitionImage) -> list[str]:
         members = dict.fromkeys((*partition.isr, *partition.elr))
         return [self._names[replica] for replica in members if replica in self._names]
@@ -166,6 +180,8 @@ class LeadershipWatch:
                 book.leadership.forgets(machine)
         self._ledger.coordinators.forgets(machine)
         if power_lost:
+            if machine in self._broker_epochs:
+                self._lost_power_in[machine] = self._broker_epochs[machine]
             self._power_lost(machine)
 
     def _power_lost(self, machine: str) -> None:

@@ -321,8 +321,10 @@ def _read(partition: ModelPartition, offset: int, max_bytes: int) -> bytes:
 
 
 class _Connection:
-    """One client's connection, answered in order. A fetch that finds nothing waits for its max_wait, and later requests
-    wait for it."""
+    """One client's connection, answered in order.
+
+    A fetch that finds nothing waits for its max_wait, and later requests wait for it.
+    """
 
     def __init__(self, cluster: ModelCluster, node: int, transport: Transport) -> None:
         self.cluster = cluster

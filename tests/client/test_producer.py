@@ -8,6 +8,7 @@ from quire.client.errors import ClientError, TimedOutError
 from quire.client.partitioner import partition_for_key
 from quire.client.producer import Producer, ProducerConfig
 from quire.protocol.errors import ApiError, ErrorCode
+from quire.protocol.messages.metadata import MetadataRequest
 from quire.protocol.messages.produce import ProduceRequest
 from quire.protocol.records import HEADER_BYTES, Compression, Record, build_batch, read_header
 from simulator.network import Conditions
@@ -198,6 +199,22 @@ def test_a_leader_that_moves_is_followed() -> None:
     producer.send("t", b"after")
     model.wait(producer.flush())
     assert values(model, "t") == [[b"before", b"after"]]
+
+
+def test_a_partition_without_a_leader_costs_few_metadata_requests_and_is_written_to_once_it_has_one() -> None:
+    model = ModelCluster(nodes=2)
+    model.create("t")
+    producer = producer_for(model, "t")
+    model.move("t", 0, leader=-1)
+    producer.send("t", b"waits")
+    flushed = producer.flush()
+    before = len(model.requests)
+    model.clock.run_for(10_000)
+    asked = [request for _, request in model.requests[before:] if isinstance(request, MetadataRequest)]
+    assert 5 < len(asked) < 20
+    model.move("t", 0, leader=2)
+    model.wait(flushed, limit_ms=3_000)
+    assert values(model, "t") == [[b"waits"]]
 
 
 def test_an_answer_lost_on_the_way_leaves_the_record_once() -> None:

@@ -4,8 +4,10 @@ from tests.coordinators.sim_shard import LogEntry
 
 
 def compacted(log: list[LogEntry], share: float, *, keep_tombstones: bool) -> list[LogEntry]:
-    """The first part of a log after compaction: the last committed record of each key, and no aborted records. It ends
-    before the first record of an open transaction."""
+    """The first part of a log after compaction: the last committed record of each key, and no aborted records.
+
+    It ends before the first record of an open transaction.
+    """
 
     def end_of(position: int) -> LogEntry | None:
         producer = log[position].written_by

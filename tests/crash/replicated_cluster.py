@@ -112,8 +112,10 @@ def wait_for_other_leader(cluster: Cluster, partition: int, than: int) -> None:
 def run_under_load(
     cluster: Cluster | RealCluster, faults: Callable[[ReplicatedLoad], None], *, transactions: bool = True
 ) -> Verdict:
-    """Causes faults while clients work. At the end all replicas must be in sync and equal, with all acknowledged
-    records."""
+    """Causes faults while clients work.
+
+    At the end all replicas must be in sync and equal, with all acknowledged records.
+    """
     bootstrap = cluster.bootstrap_servers
     with ReplicatedLoad(bootstrap, TOPIC, transactions=transactions) as load:
         faults(load)

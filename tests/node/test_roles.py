@@ -19,6 +19,7 @@ from quire.protocol.messages.describe_quorum import (
 )
 from quire.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from quire.protocol.messages.metadata import MetadataRequest, MetadataResponse
+from quire.raft.control_state import NO_VOTERS
 from simulator.clock import HostClock
 from simulator.disk import SimDisk
 from simulator.jobs import SimJobs
@@ -100,7 +101,8 @@ def begin_elsewhere(nodes: SimNodes, host: str, config: BrokerConfig) -> Node:
     """A node that `SimNodes` knows nothing of."""
     clock, random = HostClock(nodes.clock), SimRandom(host)
     disk = SimDisk(random)
-    format_node(disk, random, config, now_ms=0, cluster_id=nodes.nodes[1].cluster_id)
+    cluster_id = nodes.nodes[1].cluster_id
+    format_node(disk, random, config, now_ms=0, cluster_id=cluster_id, initial_voters=NO_VOTERS)
     network = nodes.network.host(host)
     node = Node(config, clock=clock, random=random, disk=disk, jobs=SimJobs(clock, random), network=network)
     node.start()
@@ -127,6 +129,24 @@ def test_a_broker_that_reaches_no_controller_names_those_that_it_has_tried(
     assert f"node4:{CLIENT_PORT}: UNKNOWN_TOPIC_ID: it is not a controller, because it has no metadata log" in line
     assert "node1:1 is not reachable" in line
     assert "with UNKNOWN_TOPIC_ID: only controller listeners have the metadata log" in caplog.text
+
+
+def test_controllers_that_were_all_formatted_to_join_are_told_to_format_the_first(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    nodes = SimNodes((CONTROLLER,)).start()
+    servers = ",".join(f"new{id_}:{CONTROLLER_PORT}" for id_ in (1, 2))
+    for id_ in (1, 2):
+        settings = {
+            "process.roles": "controller",
+            "node.id": str(id_),
+            "log.dirs": "/data",
+            "listeners": f"CONTROLLER://new{id_}:{CONTROLLER_PORT}",
+            "controller.listener.names": "CONTROLLER",
+            "controller.quorum.bootstrap.servers": servers,
+        }
+        begin_elsewhere(nodes, f"new{id_}", BrokerConfig(settings))
+    nodes.until(lambda: caplog.text.count("format its first controllers with --initial-controllers") == 2)
 
 
 def test_a_second_process_with_the_id_of_the_active_controller_says_what_it_waits_for(

@@ -77,3 +77,11 @@ def test_a_replica_that_is_not_in_sync_is_remembered_to_have_lost_power() -> Non
     assert both.hurt == {"a": 5}
     both.are(["a", "b"])
     assert not both.hurt
+
+
+def test_a_replica_that_has_caught_up_before_it_lost_power_lacks_what_it_lost() -> None:
+    both = replicas("a")
+    both.power_lost("b", 5)
+    both.are(["a", "b"], lambda name: name != "b")
+    assert both.power_lost("a", 7)
+    assert both.kept == 5

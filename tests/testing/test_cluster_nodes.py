@@ -214,7 +214,7 @@ def test_errors_name_the_missing_node_or_the_wrong_setting(cluster: Cluster) -> 
         Cluster(nodes=3, config={"no.such.setting": 4}).start()
     with pytest.raises(ClusterError, match=r"offsets\.topic\.replication\.factor=4 cannot be reached with 3 nodes"):
         Cluster(nodes=3, config={"offsets.topic.replication.factor": 4}).start()
-    with pytest.raises(ValueError, match="at least one node"):
+    with pytest.raises(ValueError, match="a number of nodes of at least 1, not 0"):
         Cluster(nodes=0)
     with pytest.raises(ValueError, match='one_way is True, False, "sent" or "received", not \'send\''):
         cluster.isolate(1, one_way="send")  # type: ignore[arg-type]

@@ -81,11 +81,13 @@ class DirectoryAssignments:
 
     def _may_differ(self, key: PartitionId) -> bool:
         known = self._in_image(key)
-        if known is None or self._partitions.is_offline(*key):
+        if known is None:
             return False
         actual = self._partitions.directory_id_of(*key)
-        # A log that is not open yet will be in one of the directories.
-        return known not in self._partitions.directory_ids() if actual is None else known != actual
+        if actual is not None:
+            return known != actual
+        # A log that is not open yet will be in one of the directories; one that is offline stays where it is.
+        return not self._partitions.is_offline(*key) and known not in self._partitions.directory_ids()
 
     def _in_image(self, key: PartitionId) -> bytes | None:
         """None if this broker has no replica of the partition."""

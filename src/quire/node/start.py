@@ -356,6 +356,11 @@ def _what_is_missing(metadata_log: MetadataLog) -> str:
     unanswered = islice(metadata_log.unanswered.items(), REASONS_MAX)
     reasons = "; ".join(why if str(address) in why else f"{address}: {why}" for address, why in unanswered)
     ids = ", ".join(map(str, metadata_log.voters.ids))
+    if not ids and not reasons:
+        return (
+            "the controllers answer, and no active one is known; if the cluster is new, format its first controllers "
+            "with --initial-controllers, or a single one with --standalone"
+        )
     up = f"most of the controllers {ids} must be up" if ids else "are those in controller.quorum.bootstrap.servers up?"
     return f"no active controller is known; {up}" + (f" ({reasons})" if reasons else "")
 

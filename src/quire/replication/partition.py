@@ -168,7 +168,7 @@ class Partition:
             self.log.uncommitted_markers.hold_back(offset)
 
     def log_shortened(self) -> None:
-        """The log was truncated, or was emptied and starts elsewhere."""
+        """The log was truncated, or starts elsewhere."""
         self._high_watermark_position = None
         self.high_watermark = min(max(self.high_watermark, self.log.start_offset), self.log.end_offset)
 

@@ -46,8 +46,8 @@ class Cluster:
         data_dir: str | Path | None = None,
         start_timeout_s: float = 60.0,
     ) -> None:
-        if nodes < 1:
-            raise ValueError(f"a cluster has at least one node, not {nodes}")
+        if not isinstance(nodes, int) or nodes < 1:
+            raise ValueError(f"a cluster has a number of nodes of at least 1, not {nodes!r}")
         given = None if data_dir is None else Path(data_dir)
         self._nodes = ClusterNodes(nodes, _texts(config), given, start_timeout_s)
         self._faults = RequestedFaults()
@@ -89,8 +89,10 @@ class Cluster:
 
     @property
     def data_dir(self) -> Path:
-        """The folder of the data; it stays the same through `kill` and `restart`. Several nodes have `node-1` and so on
-        in it."""
+        """The folder of the data; it stays the same through `kill` and `restart`.
+
+        Several nodes have `node-1` and so on in it.
+        """
         return self._nodes.data_dir
 
     @property
@@ -323,7 +325,7 @@ class Cluster:
     ) -> "list[Record]":
         """All records of a topic, or of one partition, up to its end at the time of the call; by partition and offset.
 
-        With `at_least` it waits until there are this many, and raises TimeoutError otherwise. Records of aborted
+        With `at_least` it waits until there are this many, and raises ClusterError otherwise. Records of aborted
         transactions, and those after the start of an open one, are left out unless `read_committed` is False.
         """
         from quire.testing import records

@@ -160,8 +160,10 @@ class ClusterNodes:
             raise ClusterError(f"the nodes did not find each other within {self.timeout_s:g} s:\n{self.log()}")
 
     def stop(self, ids: Iterable[int]) -> None:
-        """Stops nodes like an operator. All are stopped at once: the last one must not wait for a majority that has
-        stopped."""
+        """Stops nodes like an operator.
+
+        All are stopped at once: the last one must not wait for a majority that has stopped.
+        """
         processes = [self.processes[id_] for id_ in ids if id_ in self.processes]
         for process in processes:
             process.begin_stop()

@@ -171,6 +171,9 @@ def test_without_an_active_controller_the_status_says_so(cluster: Cluster) -> No
     left = next(iter(cluster.pids))
     one = cluster.bootstrap_servers.split(",")[left - 1]
     until(lambda: b"no active controller" in quire("cluster", "status", servers=one).stdout)
+    assert b"quorum: no active controller" in quire("cluster", servers=one).stdout
+    refused = quire("quorum", "describe", "--timeout", "2", servers=one)
+    assert refused.returncode == 3 and b"there is no active controller: start the controllers" in refused.stderr
     for node in killed:
         cluster.restart(node, wait=False)
     until(lambda: quire("cluster", "status", servers=one).returncode == 0)

@@ -142,6 +142,13 @@ def test_a_controller_of_several_is_formatted_with_the_first_voters(tmp_path: Pa
     assert written.kraft_version == 1 and written.voters == parse_initial_voters(VOTERS, "CONTROLLER")
 
 
+def test_the_first_of_several_controllers_says_how_the_others_join_it(tmp_path: Path) -> None:
+    done = quire("storage", "format", "-c", node_file(tmp_path), "--cluster-id", CLUSTER_ID, "--standalone")
+    assert done.returncode == 0 and b"Node 1 is a quorum of its own. Format the other nodes" in done.stderr
+    alone = quire("storage", "format", "--data", str(tmp_path / "alone"), "--standalone")
+    assert alone.returncode == 0 and alone.stderr == b""
+
+
 def test_a_node_that_joins_is_formatted_without_voters(tmp_path: Path) -> None:
     broker = {"process_roles": "broker", "listeners": "PLAINTEXT://127.0.0.1:9292"}
     static = {

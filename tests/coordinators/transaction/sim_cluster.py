@@ -244,8 +244,10 @@ class SimProducer:
         )
 
     def produce(self, name: Name) -> Pending[ErrorCode]:
-        """Like a broker: asks the coordinator, then appends. With protocol 2 this adds the partition; with protocol 1
-        it must have been added."""
+        """Like a broker: asks the coordinator, then appends.
+
+        With protocol 2 this adds the partition; with protocol 1 it must have been added.
+        """
         partition = self.cluster.partitions[name]
         guard = partition.guard(self.producer_id, self.epoch, bumps_epoch=self.protocol == 2)
         what = self.what

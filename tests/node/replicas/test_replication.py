@@ -16,6 +16,7 @@ from quire.protocol.messages.delete_records import (
 from quire.protocol.messages.fetch import FetchRequest
 from quire.protocol.records import Record, build_batch
 from quire.replication.partition import Partition
+from simulator.jobs import SimJobs
 from tests.node.replicas.replicated import TOPIC, Replicated
 
 
@@ -80,6 +81,29 @@ def test_an_isolated_leader_acknowledges_nothing_and_gives_up_what_only_it_has()
     nodes.until(nodes.is_whole)
     assert nodes.values(old) == [b"0", b"1", b"2"]
     assert nodes.content(1) == nodes.content(2) == nodes.content(3)
+
+
+def test_a_fetch_that_waits_at_a_leader_that_vanished_ends_with_the_leadership() -> None:
+    """No packet says that the machine is gone, and the timeout of the fetch is long."""
+    nodes = Replicated(replica_socket_timeout_ms="600000")
+    nodes.written(b"0")
+    nodes.until(nodes.is_whole)
+    first = nodes.leader_node()
+    follower = nodes.others(first)[0]
+    nodes.isolate(first)
+    ended = nodes.nodes[follower].replicas._fetchers[first]
+    nodes.until(lambda: nodes.leader_node() != first)
+    nodes.written(b"1")
+    assert ended._closed and first not in nodes.nodes[follower].replicas._fetchers
+    nodes.network.heal()
+    nodes.until(nodes.is_whole)
+    while nodes.leader_node() != first:
+        nodes.kill(leader := nodes.leader_node())
+        nodes.until(nodes.has_leader)
+        nodes.restart(leader)
+        nodes.until(nodes.is_whole)
+    nodes.written(b"2")
+    assert nodes.values(follower) == [b"0", b"1", b"2"]
 
 
 def test_a_follower_that_is_cut_off_leaves_the_isr_and_rejoins_it() -> None:
@@ -299,6 +323,33 @@ def test_a_record_costs_one_fetch_of_each_follower(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(FetchSchedule, "fill", counted)
     nodes.written(*numbered(1, 51))
     assert sent.count(nodes.leader().partition.topic_id.hex()) <= 2 * 50 + 2
+
+
+def test_a_slow_flush_costs_few_fetches_and_the_leader_learns_of_its_end_soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    nodes = Replicated(topic_settings={"flush.messages": "1"}, replica_lag_time_max_ms="60000")
+    nodes.create("u", [1, 2, 3])
+    nodes.written(b"0")
+    others = nodes.others(nodes.leader_node())
+    for each in others:
+        jobs = nodes.nodes[each].jobs
+        assert isinstance(jobs, SimJobs)
+        jobs.longest_ms = 3_000.0
+    sent: list[FetchRequest] = []
+    fill = FetchSchedule.fill
+
+    def counted(schedule: FetchSchedule, request: FetchRequest, max_bytes: int) -> None:
+        sent.append(request)
+        fill(schedule, request, max_bytes)
+
+    monkeypatch.setattr(FetchSchedule, "fill", counted)
+    began_ms = nodes.clock.monotonic_ms()
+    acknowledged = nodes.produce(b"1", timeout_ms=20_000)
+    nodes.until(lambda: all(nodes.partition(each).log.recovery_point == 2 for each in others))
+    flush_ms = nodes.clock.monotonic_ms() - began_ms
+    assert flush_ms > 1_000
+    assert len(sent) < 200
+    assert nodes.settle(acknowledged) == ErrorCode.NONE
+    assert nodes.clock.monotonic_ms() - began_ms < 1.4 * flush_ms
 
 
 def test_followers_learn_what_is_committed_although_nothing_more_is_written() -> None:

@@ -130,6 +130,22 @@ def test_a_bit_that_flips_under_a_running_follower_is_found_when_it_leads(caplog
     assert f"sources={leader}" in caplog.text
 
 
+@pytest.mark.parametrize("at", [5, 9], ids=["offset", "length"])
+@pytest.mark.parametrize("offset", [9, 11], ids=["kept", "removed"])
+def test_a_damaged_log_that_has_to_be_truncated(offset: int, at: int) -> None:
+    nodes = filled()
+    old = nodes.leader_node()
+    name = nodes.isolate(old)
+    assert nodes.settle(nodes.produce(b"lost", to=old, acks=1)) == ErrorCode.NONE
+    nodes.until(lambda: nodes.leader_node() != old)
+    nodes.written(b"new")
+    flip(nodes.disks[old], offset, at)
+    nodes.network.heal(name)
+    nodes.until(nodes.is_whole)
+    assert everything(nodes, old) == [*LETTERS, b"new"]
+    assert log_bytes(nodes, 1) == log_bytes(nodes, 2) == log_bytes(nodes, 3)
+
+
 def test_two_replicas_with_different_damage_in_one_segment_repair_each_other() -> None:
     nodes = filled()
     leader = nodes.leader_node()

@@ -5,7 +5,7 @@ from typing import cast
 
 import pytest
 
-from quire.metadata.image import ClusterImage, TopicImage
+from quire.metadata.image import BrokerImage, ClusterImage, TopicImage
 from quire.metadata.partition_image import PartitionImage
 from quire.protocol.internal_topics import GROUP_OFFSETS
 from simulator.checker import Checker
@@ -38,6 +38,7 @@ class Cluster:
             for name, node in self.nodes.items()
         }
         machines = [cast(Machine, machine) for machine in self.machines.values()]
+        self.brokers: dict[int, BrokerImage] = {}
         self.losses = 0
         """How often coordinators may have lost their state."""
         self.watch = LeadershipWatch(machines, self.ledger, Checker(self.ledger), Happenings(), self._state_lost)
@@ -51,8 +52,14 @@ class Cluster:
 
     def applies(self, node: str, partition: PartitionImage) -> None:
         topic = TopicImage(self.name, TOPIC_ID, {0: partition})
-        self.nodes[node].image = ClusterImage(offset=partition.partition_epoch, topics_by_id={TOPIC_ID: topic})
+        self.nodes[node].image = ClusterImage(
+            offset=partition.partition_epoch, topics_by_id={TOPIC_ID: topic}, brokers=dict(self.brokers)
+        )
         self.watch.follow()
+
+    def registers(self, number: int, epoch: int) -> None:
+        """The next image has the registration."""
+        self.brokers[number] = cast(BrokerImage, SimpleNamespace(broker_id=number, epoch=epoch, fenced=False))
 
     def leads(self, node: str, epoch: int) -> None:
         """The node serves, and leads the partition in this epoch."""
@@ -120,6 +127,27 @@ def test_a_replica_that_lost_power_and_is_back_in_sync_has_everything(cluster: C
     cluster.applies(A, BOTH._replace(partition_epoch=3))
     cluster.applies(A, B_ALONE._replace(partition_epoch=4))
     assert not cluster.book.unsettled
+
+
+def test_a_replica_may_join_the_isr_with_what_it_had_before_it_lost_power(cluster: Cluster) -> None:
+    """Its leader has asked for that before, and the controller decides later."""
+    cluster.registers(1, epoch=7)
+    cluster.registers(2, epoch=8)
+    cluster.applies(A, BOTH._replace(isr=(1,), partition_epoch=2))
+    cluster.loses_power(A, flushed=9)
+    cluster.loses_power(B, flushed=5)
+    assert cluster.book.surely_kept(0) == 9
+    cluster.applies(A, BOTH._replace(partition_epoch=3))
+    assert cluster.book.surely_kept(1) == 5
+
+
+def test_a_replica_that_has_registered_since_it_lost_power_joins_with_everything(cluster: Cluster) -> None:
+    cluster.registers(2, epoch=8)
+    cluster.applies(A, BOTH._replace(isr=(1,), partition_epoch=2))
+    cluster.loses_power(B, flushed=5)
+    cluster.registers(2, epoch=9)
+    cluster.applies(A, BOTH._replace(partition_epoch=3))
+    assert cluster.book.replicas.hurt == {}
 
 
 def test_coordinators_lose_state_when_those_that_did_not_lose_power_have_left() -> None:

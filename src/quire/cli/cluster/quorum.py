@@ -7,16 +7,21 @@ import click
 from quire.address import Address
 from quire.client.admin import quorum as admin
 from quire.client.admin.cluster import describe_cluster
+from quire.client.errors import TimedOutError, UnsupportedError
 from quire.client.servers import AddressError, parse_address
-from quire.console.failure import Failure
+from quire.client.shell_blocking import BlockingClient
+from quire.console.failure import EXIT_UNREACHABLE, Failure
 from quire.console.groups import HelpfulGroup
 from quire.console.options import IntRange, cluster_options, connect, json_option
 from quire.console.output import Cell, format_table, print_json, title_of
 from quire.console.terminal import echo
 from quire.protocol import uuids
+from quire.protocol.errors import ApiError
 
 _TITLES = ("node", "kind", "log end", "lag", "caught up", "directory", "address")
 IS_TITLE = title_of(_TITLES)
+PATIENCE_MS = 3_000.0
+"""Without a leader the quorum does not answer; what the brokers know is still shown."""
 SILENT_MS = 10_000
 """A voter that has not fetched for so long is down: followers fetch several times a second."""
 
@@ -68,7 +73,7 @@ def quorum() -> None:
 def describe(as_json: bool, servers: str, timeout_s: float) -> None:
     """Show the leader, the voters and the observers of the metadata log."""
     with connect(servers, timeout_s) as client:
-        found = client.run(admin.describe_quorum(client.cluster))
+        found = _described(client)
     if as_json:
         print_json(quorum_json(found))
     else:
@@ -92,7 +97,7 @@ def add(controller: Controller, as_json: bool, servers: str, timeout_s: float) -
     """Add a controller that follows the metadata log to the voters."""
     with connect(servers, timeout_s) as client:
         cluster_id = client.run(describe_cluster(client.cluster)).cluster_id
-        found = client.run(admin.describe_quorum(client.cluster))
+        found = _described(client)
         directory_id = controller.directory_id
         _check_may_join(found, controller.id)
         if directory_id is None:
@@ -126,7 +131,7 @@ def remove(node_id: int, directory_id: bytes | None, as_json: bool, servers: str
     """Remove a controller from the voters."""
     with connect(servers, timeout_s) as client:
         cluster_id = client.run(describe_cluster(client.cluster)).cluster_id
-        found = client.run(admin.describe_quorum(client.cluster))
+        found = _described(client)
         voter = admin.member_of(found.voters, node_id, directory_id, "a voter")
         check_others_are_a_majority(found, voter)
         client.run(admin.remove_voter(client.cluster, node_id, voter.directory_id, cluster_id=cluster_id))
@@ -134,6 +139,26 @@ def remove(node_id: int, directory_id: bytes | None, as_json: bool, servers: str
         print_json({"id": node_id, "directory_id": uuids.to_text(voter.directory_id), "votes": False})
     else:
         echo(f"controller {node_id}: no longer votes")
+
+
+def quorum_or_none(client: BlockingClient) -> admin.Quorum | None:
+    """None if there is no active controller, or if the broker does not describe its quorum."""
+    try:
+        return client.run(admin.describe_quorum(client.cluster), PATIENCE_MS)
+    except (ApiError, UnsupportedError, TimedOutError):
+        return None
+
+
+def _described(client: BlockingClient) -> admin.Quorum:
+    try:
+        return client.run(admin.describe_quorum(client.cluster))
+    except TimedOutError:
+        client.run(describe_cluster(client.cluster))  # The error is that of a broker that does not answer at all.
+        raise Failure(
+            "there is no active controller: start the controllers that are down, or make them reach each other; "
+            "`quire cluster status` shows what the brokers know.",
+            EXIT_UNREACHABLE,
+        ) from None
 
 
 def _check_may_join(found: admin.Quorum, node_id: int) -> None:

@@ -228,7 +228,13 @@ class Partitions:
 
     def follow_log_start(self, partition: Partition, offset: int, then: Callable[[], None]) -> None:
         """Deletes what the leader has deleted; then calls `then`."""
-        self.directory_of(partition).delete_records(partition.topic, partition.index, offset, then)
+
+        def started() -> None:
+            # What was deleted was committed, though this replica may not have been told, and may lead by now.
+            partition.log_shortened()
+            then()
+
+        self.directory_of(partition).delete_records(partition.topic, partition.index, offset, started)
 
     def drop_expired(self, partition: Partition, more: Callable[[], None]) -> None:
         """Drops segments that the topic's retention settings no longer keep; calls `more` if that was not all."""

@@ -23,6 +23,7 @@ from quire.protocol.messages.list_offsets import (
 )
 from quire.replication.follower_role import FollowerRole
 from quire.replication.partition import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
+from quire.storage.scanning.batch_scan import DamagedBatchError
 
 if TYPE_CHECKING:
     from quire.node.node import Node
@@ -69,6 +70,9 @@ class LogJoining:
         )
         try:
             self._node.partitions.truncate(partition, leader_end)
+        except DamagedBatchError as damage:
+            log.warning("%s cannot be truncated yet: %s", partition, partition.damage_error(damage).message)
+            return False
         except ApiError as error:
             log.error("%s cannot be truncated: %s", partition, error.message)
             return False

@@ -235,8 +235,10 @@ class Groups(RuleBasedStateMachine):
 
 
 def _is_told_apart_by_order_alone(request: ConsumerGroupHeartbeatRequest, sender: SimConsumer) -> bool:
-    """Whether nothing in the request shows that it is outdated, so that only the connection keeps the order. This is
-    the case within an epoch, and for subscriptions: a member may subscribe to other topics when it joins again."""
+    """Whether nothing in the request shows that it is outdated, so that only the connection keeps the order.
+
+    This is the case within an epoch, and for subscriptions: a member may subscribe to other topics when it joins again.
+    """
     names = request.subscribed_topic_names
     return sender.epoch == request.member_epoch or (names is not None and names != list(sender.topics))
 
