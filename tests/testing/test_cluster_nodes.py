@@ -231,6 +231,10 @@ def test_errors_name_the_missing_node_or_the_wrong_setting(cluster: Cluster) -> 
         Cluster(nodes=0)
     with pytest.raises(ValueError, match='one_way is True, False, "sent" or "received", not \'send\''):
         cluster.isolate(1, one_way="send")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="node 1 cannot be isolated from itself"):
+        cluster.isolate(1, from_nodes=[1, 2])
+    with pytest.raises(ValueError, match="nothing would be isolated"):
+        cluster.isolate(1, from_nodes=False, from_clients=False)
 
 
 def test_two_nodes_have_one_controller() -> None:
