@@ -51,7 +51,7 @@ $(INSTALLED) $(SPARK) $(READY): $(NEEDED)
 else
 $(MADE):
 	@echo "setting up $(VENV), once; this takes a few minutes ..."
-	@$(PYTHON) -m venv $(VENV)
+	@$(PYTHON) scripts/new_venv.py $(VENV)
 	@$(INSTALL) --upgrade pip
 	@touch $@
 

@@ -29,6 +29,8 @@ def consume(bootstrap_servers: str, topic: str, group: str, stop: threading.Even
             # Stored offsets are committed every few seconds, before a partition is revoked, and in close().
             # By default a record is stored when poll() returns it: too early, it has not been handled yet.
             "enable.auto.offset.store": False,
+            # If the only broker restarts, librdkafka 2.16 can get stuck looking for another one.
+            "metadata.recovery.strategy": "none",
         }
     )
     consumer.subscribe([topic])
@@ -48,7 +50,7 @@ def consume(bootstrap_servers: str, topic: str, group: str, stop: threading.Even
 
 
 def end_if_fatal(error: KafkaError) -> None:
-    """Most errors only inform: of a broker that restarts, or of a topic that is missing. The client tries again."""
+    """Most errors are only information: a broker restarts, or a topic is missing. The client retries."""
     if error.fatal():
         raise KafkaException(error)
     print(f"continuing after: {error.str()}", file=sys.stderr, flush=True)
@@ -58,7 +60,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="read a topic as a member of a group, each record at least once")
     parser.add_argument("topic")
     parser.add_argument("--group", required=True)
-    parser.add_argument("--bootstrap-servers", default="127.0.0.1:9092")
+    parser.add_argument("-b", "--bootstrap-servers", default="127.0.0.1:9092")
     arguments = parser.parse_args()
     stop = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):

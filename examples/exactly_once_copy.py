@@ -2,7 +2,7 @@
 
     python examples/exactly_once_copy.py orders orders-in-capitals --name copier-1
 
-The results of a batch and its offsets are written in one transaction: after any crash both are there, or neither is.
+The results of a batch and its offsets are written in one transaction: after any crash the log has both or neither.
 Read the result with `isolation.level=read_committed`. You can start more copiers, each with its own name. Restart a
 copier that crashed with the same name: this aborts its open transaction and takes over its partitions.
 """
@@ -45,6 +45,7 @@ class Copier:
         try:
             until_done(lambda: self._producer.init_transactions(0.5), stop)  # ends the work of a crashed predecessor
             self._consumer.subscribe([self._source])
+            print(f"copying {self._source} to {self._sink}, until Ctrl-C", flush=True)
             while not stop.is_set():
                 # Partitions are revoked only in here, where no transaction is open.
                 batch = self._consumer.consume(BATCH, timeout=0.2)
@@ -64,7 +65,7 @@ class Copier:
             until_done(lambda: self._producer.commit_transaction(5), stop)
         except KafkaException as failure:
             if not failure.args[0].txn_requires_abort():
-                raise  # another copier has our name, or the error is fatal: restart the program
+                raise  # another copier has this name, or the error is fatal: restart the program
             until_done(lambda: self._producer.abort_transaction(5), stop)
             self._read_again(stop)
 
@@ -101,7 +102,7 @@ def is_record(message: Message) -> bool:
 
 
 def end_if_fatal(error: KafkaError) -> None:
-    """Most errors only inform: of a broker that restarts, or of a topic that is missing. The client tries again."""
+    """Most errors are only information: a broker restarts, or a topic is missing. The client retries."""
     if error.fatal():
         raise KafkaException(error)
     print(f"continuing after: {error.str()}", file=sys.stderr, flush=True)
@@ -120,7 +121,7 @@ def main() -> None:
     parser.add_argument(
         "--name", required=True, help="of this copier: different for each one that runs, the same after a crash"
     )
-    parser.add_argument("--bootstrap-servers", default="127.0.0.1:9092")
+    parser.add_argument("-b", "--bootstrap-servers", default="127.0.0.1:9092")
     arguments = parser.parse_args()
     stop = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):

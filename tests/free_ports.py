@@ -1,8 +1,8 @@
 """Ports for programs that get their port as an option and open it later.
 
-They lie below those that the system gives to outgoing connections, of which a test run makes thousands: one of them
-would be where the program wants to listen. Nor does another test process of this machine choose them, not even while
-the program is down between two starts: each process has a block of ports, and listens on its first one to say so.
+They are below the range that the system uses for outgoing connections. A test run opens thousands of these, and one
+could take the port before the program listens. Other test processes on this machine do not choose them either, not even
+while the program is down between two starts: each process has a block of ports, and listens on the first one of it.
 """
 
 import functools

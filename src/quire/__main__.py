@@ -1,5 +1,11 @@
-"""`python -m quire` is the `quire` command."""
+"""`quire`, which is also `python -m quire`."""
 
-from quire.cli.main import main
+from quire.console.program import run
 
-main()
+
+def main() -> None:
+    run("quire.cli.main:main")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,5 +1,11 @@
-"""`python -m quire_samples` is the `quire-samples` command."""
+"""`quire-samples`, which is also `python -m quire_samples`."""
 
-from quire_samples.main import main
+from quire.console.program import run
 
-main()
+
+def main() -> None:
+    run("quire_samples.main:main")
+
+
+if __name__ == "__main__":
+    main()

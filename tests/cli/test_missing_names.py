@@ -70,6 +70,12 @@ def test_nothing_is_verified_if_a_directory_is_missing(tmp_path: Path) -> None:
         ("topics", "delete", "their", "--yes"),
         ("groups", "reset-offsets", "g", "--topic", "their", "--to-earliest"),
         ("transactions", "describe-producers", "their"),
+        ("configs", "describe", "topic", "their"),
+        ("configs", "alter", "topic", "their", "--set", "retention.ms=1"),
+        ("configs", "alter", "topic", "their", "--unset", "retention.ms"),
+        ("topics", "alter", "their", "--set", "retention.ms=1"),
+        ("topics", "alter", "their", "--partitions", "9"),
+        ("explain", "their"),
     ],
     ids=lambda arguments: " ".join(arguments[:2]),
 )

@@ -43,7 +43,7 @@ def members(servers: str, group: str) -> list[object]:
 
 @pytest.mark.parametrize(("number", "code"), ENDS)
 @pytest.mark.parametrize("command", UNTIL_STOPPED, ids=" ".join)
-def test_it_ends_without_a_word_and_the_exit_code_names_the_signal(
+def test_it_ends_without_output_and_the_exit_code_names_the_signal(
     servers: str, command: Sequence[str], number: int, code: int
 ) -> None:
     group = f"ends-{number}"

@@ -23,3 +23,9 @@ def test_ipv6_addresses_are_in_brackets_in_both_directions() -> None:
 def test_an_invalid_address_is_refused_with_an_example(text: str) -> None:
     with pytest.raises(AddressError, match=r"127\.0\.0\.1:9092"):
         parse_servers(text)
+
+
+@pytest.mark.parametrize("text", ["http://127.0.0.1:9092", "PLAINTEXT://broker:9092", "one:9092,SASL_SSL://two"])
+def test_an_address_with_a_scheme_is_refused(text: str) -> None:
+    with pytest.raises(AddressError, match="write it as host:port, without "):
+        parse_servers(text)

@@ -61,6 +61,10 @@ def test_an_own_setting_needs_the_prefix_only_once_in_the_environment() -> None:
             "ZooKeeper; remove it.",
         ),
         (
+            {"assignments": ["cleanup.policy=compact"]},
+            "--set cleanup.policy is a setting of topics, not of brokers: perhaps log.cleanup.policy is meant.",
+        ),
+        (
             {"file": ("server.properties", "listeners=nonsense")},
             "server.properties line 1: listeners=nonsense is not allowed: write each listener as NAME://HOST:PORT.",
         ),

@@ -64,6 +64,8 @@ def test_kafka_accepts_these_overrides_and_so_does_quire(overrides: dict[str, st
         ({"min.compaction.lag.ms": "10", "max.compaction.lag.ms": "5"}, "is above max.compaction.lag.ms=5"),
         ({"retention": "1"}, "not a setting"),
         ({"retention.m": "1"}, "perhaps retention.ms is meant"),
+        ({"log.retention.hours": "1"}, "a setting of brokers, not of topics: perhaps retention.ms is meant"),
+        ({"listeners": "x"}, "a setting of brokers, not of topics: remove it"),
         ({"segment.ms": None}, "has no value"),
         ({"remote.storage.enable": "true"}, "no tiered storage"),
         ({"local.retention.ms": "10"}, "no tiered storage"),

@@ -41,8 +41,8 @@ def test_every_failure_is_one_sentence_with_its_exit_code(error: Exception, exit
     [
         (
             ApiError(ErrorCode.INVALID_REPLICATION_FACTOR, "3 replicas are not supported"),
-            "3 replicas are not supported (INVALID_REPLICATION_FACTOR); without --replication-factor, "
-            "the brokers' default applies.",
+            "3 replicas are not supported (INVALID_REPLICATION_FACTOR); give a --replication-factor that the cluster "
+            "can reach; the default is its default.replication.factor.",
         ),
         (
             ApiError(ErrorCode.LEADER_NOT_AVAILABLE, "o1-2 has no leader now"),

@@ -1,4 +1,5 @@
-"""After failures: every acknowledged record is there once, and all nodes agree, in their answers and their files."""
+"""After failures, every acknowledged record is in the log once, and all nodes agree, in their answers and their
+files."""
 
 from quire.protocol.messages.describe_configs import (
     DescribeConfigsRequest,
@@ -17,7 +18,7 @@ Topics = dict[str, tuple[bytes, Partitions]]
 
 
 def assert_everything_is_there(cluster: RealCluster, load: AdminLoad) -> None:
-    """Every node must run. Kills them all in the end, to read their files."""
+    """Every node must run. Kills all of them at the end, to read their files."""
     acknowledged = load.finish()
     cluster.wait_until_unfenced()
     known: dict[int, Topics] = {}
@@ -67,7 +68,7 @@ def settings_of(cluster: RealCluster, node_id: int, topics: list[str]) -> dict[s
 
 
 def _disagreement(cluster: RealCluster, known: dict[int, Topics]) -> str:
-    """The first partition without a leader, or topic that two nodes know differently; `known` gets what each says."""
+    """The first partition without a leader, or the first topic about which two nodes disagree; fills `known`."""
     try:
         known.update({node_id: topics_of(cluster, node_id) for node_id in cluster.nodes})
     except OSError as error:

@@ -1,7 +1,7 @@
 """Clients of a replicated topic while its brokers fail: they write and read all the time, and remember everything.
 
 An idempotent producer with acks=all, a transactional producer, and a reader of committed records that resumes from
-where it was. `verdict.py` compares what they were told with what is in the topic in the end.
+where it was. `verdict.py` compares their results with the contents of the topic at the end.
 """
 
 import itertools
@@ -16,7 +16,7 @@ from confluent_kafka import KafkaException, TopicPartition
 
 PARTITIONS = 4
 WAIT_S = 90.0
-"""For whatever is expected of a cluster that has what it needs. A busy machine may need most of it."""
+"""The time limit for everything that a healthy cluster must do. A busy machine may need most of it."""
 STEP_S = 5.0
 TRANSACTION_S = 20.0
 """For the end of a transaction: a coordinator that is isolated has its clients wait until the network heals."""
@@ -41,9 +41,9 @@ CLIENT: dict[str, Any] = {
     "topic.metadata.refresh.interval.ms": 1000,
     "log_level": 0,
 }
-"""Clients that are back soon after their brokers are."""
+"""Settings with which clients reconnect soon after their brokers have restarted."""
 
-Place = tuple[int, int]
+PartitionOffset = tuple[int, int]
 """Partition and offset."""
 
 
@@ -75,7 +75,7 @@ class Client:
         raise NotImplementedError
 
     def settle(self) -> None:
-        """Finishes what is under way."""
+        """Finishes the current turn."""
 
     def wait_for(self, condition: Callable[[], bool], what: str) -> None:
         with self.changed:
@@ -89,7 +89,7 @@ class Client:
             while not self.stopping:
                 self.turn()
             self.settle()
-        except BaseException as error:  # whatever it is, the test has to say it
+        except BaseException as error:  # any exception fails the test
             with self.changed:
                 self.failure = error
                 self.changed.notify_all()
@@ -108,7 +108,7 @@ class Writer(Client):
             )
         )
         self.sent: list[list[bytes]] = [[] for _ in range(PARTITIONS)]
-        self.acknowledged: dict[Place, bytes] = {}
+        self.acknowledged: dict[PartitionOffset, bytes] = {}
         self.last_acknowledged = [-1] * PARTITIONS
         """The offset of each partition's last acknowledgement, which an unclean election moves back."""
         self.refused: list[tuple[bytes, Any]] = []
@@ -134,7 +134,7 @@ class Writer(Client):
         assert self._producer.flush(WAIT_S) == 0, f"{self.name}: records without an answer"
 
     def wait_for_acks(self, partitions: Iterable[int] = range(PARTITIONS)) -> None:
-        """Until these partitions have acknowledged records that are sent after this call."""
+        """Waits until these partitions have acknowledged records that are sent after this call."""
         number = self._number
         wanted = list(partitions)
         self.wait_for(
@@ -202,20 +202,20 @@ class TransactionalWriter(Client):
 
     def settle(self) -> None:
         if self._producer is None:
-            self._begin_again()  # which ends a transaction that is still open
+            self._begin_again()  # this also ends an open transaction
 
     def wait_for_commits(self, count: int = 2) -> None:
-        """Until so many transactions are committed that begin after this call."""
+        """Waits until this many transactions are committed that begin after this call."""
         wanted = len(self.committed) + 1 + count
         self.wait_for(lambda: len(self.committed) >= wanted, "no transaction is committed")
 
     def _recover(self, error: KafkaException, outcome: list[list[bytes]]) -> list[list[bytes]]:
-        """What the transaction came to, after a failure."""
+        """The result of the transaction after a failure."""
         if error.args[0].txn_requires_abort():
             with suppress(KafkaException):
                 _repeat(lambda: self._producer.abort_transaction(STEP_S), TRANSACTION_S)
                 return self.aborted
-        self._producer = None  # the next one with this id ends what this one left open
+        self._producer = None  # the next producer with this id aborts the open transaction
         return outcome
 
     def _begin_again(self) -> None:
@@ -242,7 +242,7 @@ def _repeat(call: Callable[[], None], patience_s: float) -> None:
 
 
 class Reader(Client):
-    """Reads what is committed, in order. An offset that the partition no longer has is a failure."""
+    """Reads committed records in order. An offset that no longer exists is a failure."""
 
     def __init__(self, bootstrap: str, topic: str) -> None:
         super().__init__("reader")
@@ -259,7 +259,7 @@ class Reader(Client):
             )
         )
         self._consumer.assign([TopicPartition(topic, partition, 0) for partition in range(PARTITIONS)])
-        self.seen: dict[Place, bytes] = {}
+        self.seen: dict[PartitionOffset, bytes] = {}
         self._next = [0] * PARTITIONS
 
     def turn(self) -> None:
@@ -277,7 +277,7 @@ class Reader(Client):
 
 
 class ReplicatedLoad:
-    """A writer, a transactional writer and a reader of one topic, which exists."""
+    """A writer, a transactional writer and a reader of one existing topic."""
 
     def __init__(self, bootstrap: str, topic: str, *, transactions: bool = True) -> None:
         self.bootstrap = bootstrap
@@ -297,7 +297,7 @@ class ReplicatedLoad:
             client.stopping = True
 
     def wait_for_progress(self) -> None:
-        """Until every partition has acknowledged new records, and a transaction that began later is committed."""
+        """Waits until every partition has acknowledged new records, and a later transaction is committed."""
         self.writer.wait_for_acks()
         if self.transactions is not None:
             self.transactions.wait_for_commits()

@@ -1,6 +1,6 @@
-"""A leader that the other nodes do not reach, but clients do: it acknowledges nothing that the others do not have.
+"""A leader that clients can reach and the other nodes cannot: it acknowledges nothing that the others lack.
 
-One-way, what the leader sends is lost, so it hears the others and they do not hear it; or it is the other way round.
+In a one-way cut, either what the leader sends to the other nodes is lost, or what they send to it.
 """
 
 import pytest

@@ -1,7 +1,7 @@
 """Two of three brokers lost: nothing more is acknowledged with acks=all, and nothing that was acknowledged is lost.
 
-With a controller of its own the survivor becomes the leader of everything, and reads work, as far as the survivor knew
-that records are committed: it cannot commit more until another replica is in sync. Nodes that are also the
+If the controller is a separate node, the survivor becomes the leader of all partitions. Reads work up to its high
+watermark, which does not move until another replica is in sync. Nodes that are also the
 controllers lose the majority of these too: nothing is elected, and the survivor serves only what it led.
 """
 
@@ -23,7 +23,7 @@ from tests.crash.replicated_cluster import (
     replicated_cluster,
     wait_until_in_sync,
 )
-from tests.crash.replicated_load import PARTITIONS, Place, ReplicatedLoad
+from tests.crash.replicated_load import PARTITIONS, PartitionOffset, ReplicatedLoad
 from tests.crash.verdict import assert_clean, missing, read_all
 from tests.wire.batches import batch
 from tests.wire.raw import fetch, produce, records_of
@@ -57,7 +57,7 @@ def test_the_last_combined_node_elects_nothing_again_and_again() -> None:
 def lose_two_brokers(cluster: DedicatedCluster, survivors: Iterable[int]) -> None:
     create_replicated(cluster.bootstrap_servers, TOPIC)
     with ReplicatedLoad(cluster.bootstrap_servers, TOPIC) as load:
-        readable: dict[Place, bytes] = {}
+        readable: dict[PartitionOffset, bytes] = {}
         for survivor in survivors:
             lost = [each for each in cluster.nodes if each != survivor]
             cluster.kill(*lost)
@@ -110,7 +110,7 @@ def lose_two_combined_nodes(cluster: Cluster, times: int) -> None:
 
 
 def led_by_several(cluster: Cluster, load: ReplicatedLoad) -> dict[int, tuple[int, set[int]]]:
-    """Leaders and ISRs. If one node leads everything, it is killed: the others then share what it led."""
+    """Leaders and ISRs. If one node leads all partitions, it is killed, so that the others share them."""
     found = in_sync(cluster.bootstrap_servers, TOPIC)
     leaders = {leader for leader, _ in found.values()}
     if len(leaders) == 1:

@@ -96,7 +96,7 @@ def test_the_last_replica_in_sync_may_lose_power_with_any_seed(tmp_path: Path, s
 
 
 def lose_power_of_the_last(folder: Path, seed: int) -> None:
-    """The other one is gone by then, and eligible: it was killed and has everything, so it leads."""
+    """The other replica was killed before and is eligible: it has everything, so it leads."""
     with powered_cluster(folder, NODES, SETTINGS) as cluster:
         create_on_nodes(cluster, 1, 2)
         with ReplicatedLoad(cluster.bootstrap_servers, TOPIC, transactions=False) as load:
@@ -147,5 +147,5 @@ def isrs(cluster: PoweredCluster) -> list[set[int]]:
 
 
 def assert_something_was_lost(cluster: PoweredCluster) -> None:
-    """Power losses that take nothing from any disk test nothing."""
+    """Checks that the power losses changed a disk; otherwise they test nothing."""
     assert sum(machine.changed_files + machine.changed_names for machine in cluster.machines.values())

@@ -10,7 +10,7 @@ from tests.crash.replicated_load import PARTITIONS, ReplicatedLoad
 from tests.crash.verdict import assert_clean
 
 SETTINGS = {"internal.segment.bytes": "20000", "min.insync.replicas": "1"}
-"""Several segments soon, and so that the damaged replica can lead while it is alone."""
+"""Small segments, and settings with which the damaged replica can lead alone."""
 COMPLETED = 3
 
 
@@ -54,7 +54,7 @@ def client_batches(data: bytes | bytearray) -> list[BatchHeader]:
 
 
 def flip_a_bit(path: Path) -> None:
-    """In a record of the last batch that has records of a client."""
+    """A position within the last batch with records of a client."""
     data = bytearray(path.read_bytes())
     data[client_batches(data)[-1].position + HEADER_BYTES + 4] ^= 1
     path.write_bytes(data)

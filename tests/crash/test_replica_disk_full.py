@@ -1,4 +1,4 @@
-"""The disk of one node is full: partitions that others lead keep working, and in the end nothing is missing."""
+"""The disk of one node is full: partitions that others lead keep working, and at the end nothing is missing."""
 
 import os
 import subprocess
@@ -68,7 +68,7 @@ def fill_again_and_again(small_disk: Path, times: int) -> None:
 
 
 def fill(disk: Path) -> Path:
-    """Leaves little room."""
+    """Fills the disk until little room is left."""
     ballast = disk / "ballast"
     with ballast.open("wb", buffering=0) as file:
         while free_bytes(disk) > LEFT_BYTES:
@@ -86,6 +86,6 @@ def in_sync_of(cluster: Cluster) -> dict[int, tuple[int, set[int]]]:
 
 
 def is_out_of_sync(cluster: Cluster) -> bool:
-    """In the partitions that others lead."""
+    """Writes to the partitions that other nodes lead."""
     led_by_others = [isr for leader, isr in in_sync_of(cluster).values() if leader != FULL]
     return bool(led_by_others) and all(FULL not in isr for isr in led_by_others)

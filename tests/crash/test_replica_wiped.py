@@ -14,11 +14,11 @@ from tests.crash.replicated_cluster import (
     not_led_by,
     wait_until_in_sync,
 )
-from tests.crash.replicated_load import Place, ReplicatedLoad
+from tests.crash.replicated_load import PartitionOffset, ReplicatedLoad
 from tests.crash.verdict import UNCOMMITTED, assert_clean, missing, read_all
 
 ONE_IS_ENOUGH = {"min.insync.replicas": "1"}
-"""So that the last replica can say of everything that it is committed."""
+"""With these settings a single replica can commit everything."""
 
 
 def test_a_broker_with_an_empty_disk_copies_everything_and_then_leads(tmp_path: Path) -> None:
@@ -60,6 +60,6 @@ def wipe_and_let_it_lead(cluster: DedicatedCluster, load: ReplicatedLoad, wiped:
     wait_until_in_sync(cluster.bootstrap_servers, TOPIC)
 
 
-def lacking(acknowledged: dict[Place, bytes], stored: dict[Place, bytes]) -> str:
+def lacking(acknowledged: dict[PartitionOffset, bytes], stored: dict[PartitionOffset, bytes]) -> str:
     count = missing(acknowledged, stored)
     return f"{count} of {len(acknowledged)} acknowledged records cannot be read" if count else ""

@@ -40,7 +40,7 @@ def save(inputs: deque[bytes]) -> Path:
 
 
 def fuzz(victim: Victim, seed: int, seconds: float) -> int:
-    """Throws damaged requests until the time is up, and not only a few; how many."""
+    """Sends damaged requests until the time is up, and more than a few; returns their number."""
     rng = random.Random(seed)
     keys = advertised(victim)
     started_with = victim.resident_bytes

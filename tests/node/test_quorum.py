@@ -1,5 +1,7 @@
 """Three nodes agree: they elect a controller, replicate the metadata log, and survive the loss of one."""
 
+import logging
+
 import pytest
 
 from quire.controller.metadata_replica import HAND_OVER_MS
@@ -158,3 +160,26 @@ def test_a_controller_whose_disk_is_full_ends_its_term_when_the_others_elect_ano
     cluster.members[old].disk.capacity_bytes = None
     write(cluster, "4000")
     cluster.until(lambda: setting(cluster, old) == "4000")
+
+
+def test_a_node_without_enough_controllers_says_what_it_waits_for(caplog: pytest.LogCaptureFixture) -> None:
+    cluster = SimCluster(3)
+    with caplog.at_level(logging.INFO, "quire.node"):
+        cluster[1].start()
+        cluster.until(lambda: "waiting for" in caplog.text, limit_ms=5_000)
+        (said,) = [each for each in caplog.messages if "waiting for" in each]
+        assert "no active controller is known; most of the controllers 1, 2, 3 must be up" in said
+        assert "node-2:9093 is not reachable" in said
+        cluster.until(lambda: "still waiting for" in caplog.text)
+        cluster[2].start()
+        cluster.until(lambda: cluster[1].ready.done)
+    assert len([each for each in caplog.messages if "waiting for" in each]) == 2
+
+
+def test_a_quorum_that_is_complete_says_nothing(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.INFO, "quire.node"):
+        cluster = started()
+        cluster.until(lambda: all(cluster[node_id].ready.done for node_id in (1, 2, 3)))
+        until_ms = cluster.clock.now_ms() + 40_000
+        cluster.until(lambda: cluster.clock.now_ms() >= until_ms)
+    assert "waiting for" not in caplog.text

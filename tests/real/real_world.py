@@ -1,4 +1,5 @@
-"""What the socket tests share: an event loop to step through, clients on 127.0.0.1, and a receiver that remembers."""
+"""Shared by the socket tests: an event loop that runs step by step, clients on 127.0.0.1, and a receiver that records
+events."""
 
 import asyncio
 import socket
@@ -19,7 +20,7 @@ GIVE_UP_S = 60
 
 
 class Recorder:
-    """A receiver that keeps what it is told."""
+    """A receiver that records its calls."""
 
     def __init__(self, transport: Transport, room: int = 4096) -> None:
         self.transport = transport
@@ -96,7 +97,7 @@ class RealWorld:
         return self._listeners[-1]
 
     def client(self, receive_buffer: int | None = None) -> tuple[socket.socket, Recorder]:
-        """A connected pair: the client's socket, and what the server side was told."""
+        """A connected pair: the client's socket, and the receiver of the server side."""
         listener = self._listeners[0] if self._listeners else self.listen()
         client = self.dial(listener.port, receive_buffer=receive_buffer)
         before = len(self.accepted)

@@ -18,7 +18,7 @@ def loop(request: pytest.FixtureRequest) -> Iterator[asyncio.AbstractEventLoop]:
     made.close()
 
 
-def test_the_wall_clock_is_in_milliseconds_and_the_other_goes_forward(loop: asyncio.AbstractEventLoop) -> None:
+def test_the_wall_clock_is_in_milliseconds_and_the_monotonic_clock_only_rises(loop: asyncio.AbstractEventLoop) -> None:
     clock: Clock = RealClock(loop)
     assert int(time.time() * 1000) <= clock.now_ms() <= time.time() * 1000
     earlier = clock.monotonic_ms()

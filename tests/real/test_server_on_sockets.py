@@ -18,7 +18,7 @@ MB = 1024 * 1024
 
 
 class EchoWorld(RealWorld):
-    """Echoes requests; those that begin with 'wait' a moment later."""
+    """Echoes requests; those that begin with 'wait' after a short delay."""
 
     def __init__(self, loop_kind: str) -> None:
         super().__init__(loop_kind)
@@ -171,7 +171,7 @@ def _read_all(connection: socket.socket, size: int) -> bytes:
 
 
 def _half_answer(received: bytearray) -> int:
-    """Bytes behind the last complete answer."""
+    """The bytes after the last complete answer."""
     at = 0
     while at + 4 <= len(received):
         end = at + 4 + int.from_bytes(received[at : at + 4], "big")

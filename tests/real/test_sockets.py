@@ -162,7 +162,7 @@ def hasty_world(request: pytest.FixtureRequest) -> Iterator[RealWorld]:
 
 
 class Connecting:
-    """Both ends of a connect, as they are told."""
+    """The events on both ends of a connect."""
 
     def __init__(self) -> None:
         self.recorders: list[Recorder] = []

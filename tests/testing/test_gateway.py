@@ -19,7 +19,7 @@ PATIENCE_S = 60
 
 
 class EchoNode:
-    """A listener of a node that a test answers for."""
+    """A listener of a node whose answers the test writes."""
 
     def __init__(self) -> None:
         self._socket = socket.create_server(("127.0.0.1", 0))
@@ -55,7 +55,7 @@ def network(nodes: list[EchoNode], tmp_path: Path) -> Iterator[tuple[ClusterNetw
 
 
 def connect(port: int) -> socket.socket:
-    """Tries again until the proxy has seen that its node listens."""
+    """Retries until the proxy has noticed that its node listens."""
     while True:
         try:
             connection = socket.create_connection(("127.0.0.1", port), PATIENCE_S)
@@ -162,7 +162,7 @@ def test_one_way_only_what_is_sent_to_the_node_is_lost(network: Opened, nodes: l
             assert client.recv(100) == b"reply"
             client.sendall(b"two")
             assert is_quiet(served)
-    with connect(ports[2].nodes_proxy) as other:  # from the node that is cut off
+    with connect(ports[2].nodes_proxy) as other:  # from the isolated node
         other.sendall(greeting(1))
         with nodes[3].accept() as served:
             assert served.recv(1000) == greeting(1)
@@ -182,7 +182,7 @@ def test_other_nodes_and_clients_are_cut_off_apart(network: Opened, nodes: list[
     ):
         client.sendall(b"one")
         assert nodes[0].accept().recv(100) == b"one"
-        far.sendall(greeting(1))  # from the node that is cut off
+        far.sendall(greeting(1))  # from the isolated node
         near.sendall(greeting(3))
         assert nodes[3].accept().recv(1000) == greeting(3)
         assert is_quiet(far)

@@ -1,4 +1,4 @@
-"""The proxy forwards, counts, loses, holds and cuts, and clients stay behind it."""
+"""The proxy forwards, counts, drops and holds responses, cuts connections, and clients always connect through it."""
 
 import time
 

@@ -1,11 +1,13 @@
-"""The programs in examples/ work, also when they are killed."""
+"""The programs in examples/ work, even if they are killed."""
 
 import importlib.util
+import time
+from collections.abc import Sequence
 
 import pytest
 from confluent_kafka import KafkaError, KafkaException
 
-from quire.testing import WireConnection
+from quire.testing import Cluster, WireConnection
 from tests.free_ports import free_port
 from tests.wire.clients import Confluent, Message, eventually
 from tests.wire.conftest import MakeTopic, NewName
@@ -70,6 +72,36 @@ def test_the_copier_can_be_stopped_while_no_broker_runs() -> None:
     with RunningExample("exactly_once_copy.py", "a", "b", "--name", "c", "--bootstrap-servers", nowhere) as copier:
         assert "Connection refused" in copier.complaint()
         copier.terminate()
+
+
+@pytest.mark.parametrize(
+    "arguments", [("at_least_once_consumer.py", "a", "--group", "b"), ("exactly_once_copy.py", "a", "b", "--name", "c")]
+)
+def test_an_example_waits_for_its_broker_in_few_words(arguments: Sequence[str]) -> None:
+    nowhere = f"127.0.0.1:{free_port()}"
+    with RunningExample(*arguments, "-b", nowhere) as example:
+        said = [example.complaint()]
+        first_s = time.monotonic()
+        while time.monotonic() < first_s + 1 and len(said) < 6:
+            said.append(example.complaint())
+        assert time.monotonic() >= first_s + 1, f"librdkafka complains without a pause: {said}"
+        example.terminate()
+
+
+def test_the_consumer_continues_when_its_only_broker_was_restarted() -> None:
+    with Cluster() as cluster:
+        topic = cluster.create_topic()
+        cluster.produce(topic, "one")
+        with RunningExample(
+            "at_least_once_consumer.py", topic, "--group", "g", "-b", cluster.bootstrap_servers
+        ) as reader:
+            assert reader.lines(1) == [f"{topic}-0 0: one"]
+            cluster.kill()
+            assert reader.complaint()
+            cluster.restart()
+            cluster.produce(topic, "two")
+            assert reader.lines(1) == [f"{topic}-0 1: two"]
+            reader.terminate()
 
 
 def test_the_consumer_reports_a_topic_that_is_missing_and_reads_it_once_it_exists(

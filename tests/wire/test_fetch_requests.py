@@ -65,7 +65,7 @@ def test_the_first_batch_is_sent_however_small_the_limit(connection: WireConnect
 
 
 def test_a_limit_ends_the_records(connection: WireConnection, filled: str) -> None:
-    """Maybe in the middle of a batch, as Apache Kafka does it; never with more bytes than asked for."""
+    """A response may end in the middle of a batch, as with Apache Kafka, but never has more bytes than requested."""
     records = records_of(fetch(connection, filled, partition_max_bytes=7000))
     assert 2 * len(BATCH) <= len(records) <= 7000
     assert stored(0).startswith(records)

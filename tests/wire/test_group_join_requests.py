@@ -1,4 +1,4 @@
-"""JoinGroup, SyncGroup, Heartbeat and LeaveGroup, sent without a client: every version, every state, every false
+"""JoinGroup, SyncGroup, Heartbeat and LeaveGroup, sent without a client: every version, every state, every invalid
 claim.
 """
 
@@ -309,7 +309,7 @@ def test_a_member_that_does_not_join_again_in_time_is_left_behind(
 def test_a_member_that_joins_and_never_syncs_is_left_behind(
     connection: WireConnection, other: WireConnection, new_group: NewName
 ) -> None:
-    """Heartbeats do not save it: after the rebalance timeout the others rebalance without it."""
+    """Heartbeats do not prevent that: after the rebalance timeout the others rebalance without it."""
     group = new_group()
     led, followed = two_joined(connection, other, group, rebalance_timeout_ms=SHORT_MS)
     sync(connection, group, led, {})
@@ -351,7 +351,7 @@ def test_a_connection_that_is_cut_does_not_end_a_membership(
 def two_joined(
     connection: WireConnection, other: WireConnection, group: str, **more: Any
 ) -> tuple[JoinGroupResponse, JoinGroupResponse]:
-    """A leader on `connection` and a follower on `other`, both in generation 2, neither synced."""
+    """A leader on `connection` and a follower on `other`, both in generation 2 and before SyncGroup."""
     leader = stable_alone(connection, group, **more)
     waiting = begin_join_as_new(other, group, **more)
     eventually(lambda: heartbeat(connection, group, leader.member_id, 1) == ErrorCode.REBALANCE_IN_PROGRESS)

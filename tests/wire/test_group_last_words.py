@@ -1,4 +1,4 @@
-"""Members that send LeaveGroup behind a waiting request and disconnect at once: the LeaveGroup counts."""
+"""Members that send LeaveGroup after a waiting request and disconnect at once: the LeaveGroup counts."""
 
 from quire.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from quire.protocol.messages.leave_group import LeaveGroupRequest, MemberIdentity

@@ -21,7 +21,7 @@ ERRORS = (KafkaException, kafka.errors.KafkaError, aiokafka.errors.KafkaError)
 
 @contextlib.contextmanager
 def fenced(client: str) -> Iterator[None]:
-    """The block ends with what this client says to a producer that was replaced."""
+    """The block must raise this client's error for a producer that was replaced."""
     if client == "confluent-kafka":
         with pytest.raises(KafkaException) as told:
             yield

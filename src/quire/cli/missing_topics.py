@@ -1,6 +1,7 @@
 """Failures for topics that do not exist: each says which topic the user may have meant, or how to create it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from difflib import get_close_matches
 
 from quire.client.admin.topics import describe_topics
@@ -21,6 +22,16 @@ def topic_failures(
     found = client.run(describe_topics(client.cluster))
     existing = [name for name, topic in found.items() if isinstance(topic, Topic) and not topic.internal]
     return [_failure(name, error, existing, creating_helps) for name, error in errors.items()]
+
+
+@contextmanager
+def explaining_topic(client: BlockingClient, name: str, *, creating_helps: bool = True) -> Iterator[None]:
+    """An error inside is one of this topic."""
+    try:
+        yield
+    except ApiError as error:
+        (failure,) = topic_failures(client, {name: error}, creating_helps=creating_helps)
+        raise failure from error
 
 
 def _failure(name: str, error: ApiError, existing: Sequence[str], creating_helps: bool) -> Failure:

@@ -12,6 +12,9 @@ class AddressError(ClientError):
 
 def parse_address(text: str, *, default_port: int | None = None) -> Address:
     """`host:port`, `[v6]:port`, or `host` alone if there is a default port."""
+    scheme, slashes, _ = text.partition("://")
+    if slashes:
+        raise AddressError(f"{text!r} is not an address; write it as host:port, without {scheme.strip()}://")
     host, separator, port = text.strip().rpartition(":")
     if not separator or port.endswith("]"):
         host, port = text.strip(), "" if default_port is None else str(default_port)

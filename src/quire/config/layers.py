@@ -11,6 +11,7 @@ from quire.config.broker_keys import BROKER_KEYS
 from quire.config.errors import ConfigError
 from quire.config.key import ConfigKey
 from quire.config.security_effect import why_not_supported
+from quire.config.topic_keys import BROKER_SYNONYMS, TOPIC_KEYS
 
 ENVIRONMENT_PREFIX = "QUIRE_"
 
@@ -78,13 +79,21 @@ def from_assignments(assignments: Iterable[str]) -> dict[str, Setting]:
 
 
 def find_key(keys: Mapping[str, ConfigKey], name: str) -> ConfigKey:
-    """The key with this name, or a ConfigError that suggests the nearest one."""
+    """The key with this name, or a ConfigError that suggests the one that is meant."""
     key = keys.get(name)
     if key is None:
         if reason := why_not_supported(name):
             raise ConfigError(name, f"{name} is not supported: {reason}. Remove it.")
-        raise ConfigError(name, f"{name} is not a setting of Quire or Kafka 4.3: {_advice(keys, name)}.")
+        raise ConfigError(name, f"{name} is {_what_else(keys, name)}: {_advice(keys, name)}.")
     return key
+
+
+def _what_else(keys: Mapping[str, ConfigKey], name: str) -> str:
+    if keys is TOPIC_KEYS and name in BROKER_KEYS:
+        return "a setting of brokers, not of topics"
+    if keys is BROKER_KEYS and name in TOPIC_KEYS:
+        return "a setting of topics, not of brokers"
+    return "not a setting of Quire or Kafka 4.3"
 
 
 def _advice(keys: Mapping[str, ConfigKey], name: str) -> str:
@@ -92,5 +101,10 @@ def _advice(keys: Mapping[str, ConfigKey], name: str) -> str:
         return "Kafka no longer uses ZooKeeper; remove it"
     from difflib import get_close_matches
 
-    nearest = get_close_matches(name, list(keys), n=1, cutoff=0.75)
+    for topic_name, broker_names in BROKER_SYNONYMS.items():
+        if keys is TOPIC_KEYS and name in broker_names:
+            return f"perhaps {topic_name} is meant"
+        if keys is BROKER_KEYS and name == topic_name:
+            return f"perhaps {broker_names[0]} is meant"
+    nearest = [] if name in TOPIC_KEYS or name in BROKER_KEYS else get_close_matches(name, list(keys), n=1, cutoff=0.75)
     return f"perhaps {nearest[0]} is meant" if nearest else "remove it"

@@ -8,5 +8,5 @@ a particular command.
 - `options`: options that several commands share (brokers, time-out, JSON), their types, and `connect`
 - `terminal`: all output, with control characters escaped (`printable`); `colour`; `output`: tables and JSON;
   `live_screen`: a view that is redrawn in place
-- `stopping`: an orderly end on Ctrl-C and SIGTERM
+- `program`: the start of a program; `stopping`: an orderly end on Ctrl-C and SIGTERM
 """

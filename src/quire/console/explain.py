@@ -27,7 +27,9 @@ _ADVICE = {
     ),
     ErrorCode.TOPIC_ALREADY_EXISTS: "choose another name, or add --if-not-exists to accept the existing topic",
     ErrorCode.INVALID_TOPIC_EXCEPTION: f"a topic's name has up to 249 {_LETTERS}",
-    ErrorCode.INVALID_REPLICATION_FACTOR: "without --replication-factor, the brokers' default applies",
+    ErrorCode.INVALID_REPLICATION_FACTOR: (
+        "give a --replication-factor that the cluster can reach; the default is its default.replication.factor"
+    ),
     ErrorCode.MESSAGE_TOO_LARGE: "raise max.message.bytes of the topic, or send smaller records",
     ErrorCode.OFFSET_OUT_OF_RANGE: "`quire topics describe` shows the available offsets",
     ErrorCode.NOT_ENOUGH_REPLICAS: "too few replicas are in sync for acks=all; `quire topics describe` shows the ISR",
@@ -38,6 +40,7 @@ _ADVICE = {
     ErrorCode.TRANSACTIONAL_ID_NOT_FOUND: "`quire transactions list` shows the transactional ids",
     ErrorCode.COORDINATOR_NOT_AVAILABLE: "try again in a moment; `quire cluster` shows the nodes",
     ErrorCode.COORDINATOR_LOAD_IN_PROGRESS: "the coordinator is starting; try again, or wait longer (--timeout)",
+    ErrorCode.VOTER_NOT_FOUND: "`quire quorum describe` shows the voters and the observers",
     ErrorCode.UNSUPPORTED_VERSION: "the broker does not support this request; it may be too old",
 }
 
@@ -62,8 +65,8 @@ def explain(error: Exception, name: str = "NAME") -> Failure:
     if isinstance(error, PermissionError) and error.filename:
         return Failure(f"{error.filename} may not be used (permission denied); {_permitted(error.filename)}.")
     if isinstance(error, OSError):
-        place = f"{error.filename}: " if error.filename else ""
-        return Failure(f"{place}{(error.strerror or str(error)).lower()}.", EXIT_FAILED)
+        path = f"{error.filename}: " if error.filename else ""
+        return Failure(f"{path}{(error.strerror or str(error)).lower()}.", EXIT_FAILED)
     return Failure(
         f"unexpected error ({type(error).__name__}: {error}); "
         "set QUIRE_DEBUG=1 to see the traceback, and please report it.",
@@ -72,7 +75,7 @@ def explain(error: Exception, name: str = "NAME") -> Failure:
 
 
 def _permitted(path: str | bytes) -> str:
-    """What to do about a file that may not be used: who owns the nearest folder that can be seen."""
+    """Advice about a file without permission: the owner of the nearest folder that can be read."""
     import os
     import pwd
 

@@ -55,9 +55,14 @@ class StopRequests:
 
 @contextmanager
 def term_ends_like_ctrl_c() -> Iterator[None]:
-    """Makes SIGTERM raise `Terminated` in the main thread."""
+    """Makes SIGTERM raise `Terminated` in the main thread, and Ctrl-C a KeyboardInterrupt."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    if signal.getsignal(signal.SIGINT) == signal.SIG_DFL:  # see `program`
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     before = signal.getsignal(signal.SIGTERM)
-    if threading.current_thread() is not threading.main_thread() or before != signal.SIG_DFL:
+    if before != signal.SIG_DFL:
         yield  # in a test or a program that has its own handler, or ignored on purpose
         return
     requests = StopRequests()
@@ -90,7 +95,7 @@ class Stop:
 
     @property
     def exit_code(self) -> int:
-        """For a command that has something to say when it ends after a signal."""
+        """For a command that prints a message when it ends after a signal."""
         return EXIT_TERMINATED if self._number == signal.SIGTERM else EXIT_INTERRUPTED
 
     def end_if_asked(self) -> None:

@@ -1,7 +1,7 @@
 """All output of commands to standard output and standard error.
 
 Names, records and messages come from clients, and a terminal executes the control sequences in them: these may hide
-lines, write to the clipboard or type in the user's place. So `printable` replaces them with escapes such as `\\x1b`.
+lines, write to the clipboard or type input for the user. So `printable` replaces them with escapes such as `\\x1b`.
 There are three exceptions: live views, which move the cursor; colour (`colour`), which is added afterwards; and the
 records that `quire consume` writes to a pipe or a file, which stay as they are.
 """
@@ -14,6 +14,7 @@ from typing import BinaryIO, Protocol
 import click
 
 from quire.console.colour import Headings, Style, in_colour, paint, paint_headings
+from quire.console.failure import Failure
 from quire.console.printable import printable
 
 _encode = json.JSONEncoder(ensure_ascii=False).encode
@@ -73,8 +74,16 @@ def echo_failure(program: str, sentence: str) -> None:
 
 
 def confirm(question: str) -> None:
-    """Ends the command unless the answer is yes."""
-    click.confirm(printable(question), abort=True)
+    """Ends the command unless the answer is yes. The question is not part of the output, which may go to a pipe."""
+    answer = ""
+    while answer not in ("y", "yes"):
+        _write(f"{printable(question)} [y/N]: ", err=True, nl=False)
+        line = sys.stdin.readline()
+        answer = line.strip().lower()
+        if not line:
+            _write("", err=True)
+        if answer in ("", "n", "no"):
+            raise Failure("not confirmed: nothing was changed.")
 
 
 def rewrite_line(text: str, *, err: bool = False, nl: bool = False) -> None:

@@ -99,7 +99,7 @@ class ClusterNodes:
     # --- Start and stop
 
     def start(self, ids: Iterable[int], *, wait: bool) -> None:
-        """Starts nodes that do not run. If the cluster cannot be started at all, nothing of it is left."""
+        """Starts nodes that do not run. If the cluster cannot be started, it leaves no process or file."""
         if self._folder is None:
             self._folder = TemporaryFolder(CLUSTER_PREFIX)
         was_started = bool(self.processes)
@@ -160,7 +160,10 @@ class ClusterNodes:
             raise ClusterError(f"the nodes did not find each other within {self.timeout_s:g} s:\n{self.log()}")
 
     def stop(self, ids: Iterable[int]) -> None:
-        """As an operator would. All are stopped at once: the last one must not wait for a majority that has stopped."""
+        """Stops nodes like an operator.
+
+        All are stopped at once: the last one must not wait for a majority that has stopped.
+        """
         processes = [self.processes[id_] for id_ in ids if id_ in self.processes]
         for process in processes:
             process.begin_stop()

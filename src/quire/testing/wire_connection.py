@@ -61,7 +61,7 @@ class WireConnection:
         return decode(response_class, body, version)
 
     def receive_body(self, api_key: int, version: int, correlation_id: int) -> bytes:
-        """Reads one response and checks its header; returns the bytes behind the header."""
+        """Reads one response and checks its header; returns the bytes after the header."""
         frame = self.receive_frame()
         received_id = _LENGTH.unpack_from(frame)[0]
         assert received_id == correlation_id, f"expected the answer to request {correlation_id}, got {received_id}'s"

@@ -1,12 +1,16 @@
 """`quire quorum`, `quire brokers` and `quire cluster status` on three real nodes."""
 
 import json
+import re
 import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 
+from quire.cli.cluster.quorum import check_others_are_a_majority
+from quire.client.admin.quorum import Quorum, QuorumMember
+from quire.console.failure import Failure
 from quire.testing import Cluster
 from tests.cli.command import PATIENCE_S, quire
 
@@ -117,8 +121,9 @@ def json_voters(cluster: Cluster) -> list[dict[str, Any]]:
     [
         (["add", "4"], 2, "'4' is not ID@HOST:PORT[:DIRECTORY], such as 4@host-4:9093"),
         (["add", "4@localhost:9093:short"], 2, "is not ID@HOST:PORT[:DIRECTORY]"),
-        (["add", "4@localhost:9093"], 1, "node 4 is not an observer of the quorum (none)"),
-        (["remove", "9"], 1, "node 9 is not a voter of the quorum (1, 2, 3)"),
+        (["add", "4@localhost:9093"], 1, "node 4 does not follow the metadata log (observers: none): format it with"),
+        (["add", "1@localhost:9093"], 1, "node 1 is a voter already; if it has lost its disk, remove its former vote"),
+        (["remove", "9"], 1, "node 9 is not a voter of the quorum, which has 1, 2, 3"),
         (["remove", "1", "--directory-id", "x"], 2, "is not a uuid"),
         (
             ["remove", "1", "--directory-id", "JEXY6aqzQY-32P5TStzaFg"],
@@ -134,6 +139,31 @@ def test_a_change_that_is_not_possible_is_refused_with_the_reason(
     assert done.returncode == code and why in done.stderr.decode(), done.stderr
 
 
+@pytest.mark.parametrize(
+    ("ages_s", "why"),
+    [
+        ({1: 0, 2: 0, 3: 0}, None),
+        ({1: 0, 2: 0, 3: 60}, "without controller 1, 1 of 2 voters would be down (3)"),
+        ({1: 60, 2: 0, 3: 0}, None),
+        ({1: 0, 2: 0, 3: 0, 4: 60}, None),
+        ({1: 0, 2: 0, 3: 60, 4: 60, 5: 0}, "without controller 1, 2 of 4 voters would be down (3, 4)"),
+        ({1: 0}, "controller 1 is the only voter: add another one first"),
+    ],
+)
+def test_a_voter_is_not_removed_if_the_quorum_would_have_no_majority(ages_s: dict[int, int], why: str | None) -> None:
+    now_ms = 1_000_000
+    voters = [
+        QuorumMember(id_, bytes(16), 7, 0, now_ms - 1000 * age_s, now_ms - 1000 * age_s, [])
+        for id_, age_s in ages_s.items()
+    ]
+    found = Quorum(leader_id=2, leader_epoch=1, high_watermark=7, voters=voters, observers=[])
+    if why is None:
+        check_others_are_a_majority(found, voters[0])
+    else:
+        with pytest.raises(Failure, match=re.escape(why)):
+            check_others_are_a_majority(found, voters[0])
+
+
 def test_without_an_active_controller_the_status_says_so(cluster: Cluster) -> None:
     killed = [id_ for id_ in cluster.nodes if id_ != cluster.controller]
     for node in killed:
@@ -141,6 +171,9 @@ def test_without_an_active_controller_the_status_says_so(cluster: Cluster) -> No
     left = next(iter(cluster.pids))
     one = cluster.bootstrap_servers.split(",")[left - 1]
     until(lambda: b"no active controller" in quire("cluster", "status", servers=one).stdout)
+    assert b"quorum: no active controller" in quire("cluster", servers=one).stdout
+    refused = quire("quorum", "describe", "--timeout", "2", servers=one)
+    assert refused.returncode == 3 and b"there is no active controller: start the controllers" in refused.stderr
     for node in killed:
         cluster.restart(node, wait=False)
     until(lambda: quire("cluster", "status", servers=one).returncode == 0)

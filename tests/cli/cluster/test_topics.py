@@ -27,12 +27,19 @@ def test_a_topic_is_created_listed_described_grown_and_deleted(servers: str) -> 
 
 
 @pytest.mark.parametrize(
-    ("answer", "options", "code", "left"), [("n", [], 130, True), ("y", [], 0, False), ("", ["--yes"], 0, False)]
+    ("answer", "options", "code", "left"),
+    [
+        ("n\n", [], 1, True),
+        ("\n", [], 1, True),
+        ("\x04", [], 1, True),
+        ("what?\ny\n", [], 0, False),
+        ("", ["--yes"], 0, False),
+    ],
 )
 def test_delete_asks_at_a_terminal_unless_yes_is_given(
     servers: str, answer: str, options: list[str], code: int, left: bool
 ) -> None:
-    topic = f"asked-{answer}"
+    topic = f"asked-{len(answer)}-{ord(answer[:1] or '-')}"
     quire("topics", "create", topic, servers=servers)
     ours, theirs = os.openpty()
     try:
@@ -42,12 +49,14 @@ def test_delete_asks_at_a_terminal_unless_yes_is_given(
         )
         os.close(theirs)
         with killed_at_the_end(started) as process:
-            if answer:
-                os.write(ours, f"{answer}\n".encode())
-            shown, _ = process.communicate(timeout=PATIENCE_S)
+            os.write(ours, answer.encode())
+            out, _ = process.communicate(timeout=PATIENCE_S)
+        asked = os.read(ours, 10_000) if answer else b""
     finally:
         os.close(ours)
-    assert (b"with all records?" in shown) == bool(answer)
+    assert asked.count(b"with all records?") == answer.count("\n") or answer == "\x04"
+    assert out == (f"{topic}: deleted\n".encode() if code == 0 else b""), "the question is not part of the output"
+    assert (b"not confirmed: nothing was changed" in asked) == (code == 1)
     assert process.returncode == code
     assert (quire("topics", "describe", topic, servers=servers).returncode == 0) == left
 

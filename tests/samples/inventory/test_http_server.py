@@ -1,4 +1,4 @@
-"""The HTTP server with clients that are slow, many or faulty: it still answers the others."""
+"""The HTTP server still answers other clients while some are slow, numerous or faulty."""
 
 import http.client
 import json
@@ -122,13 +122,13 @@ def test_too_many_connections_are_refused_with_a_reason() -> None:
 def test_unread_answers_are_bounded_and_dropped() -> None:
     with serving(timeout_s=5.0, most_unsent_bytes=30_000_000) as server, connect(server) as lazy:
         lazy.sendall(b"GET /large HTTP/1.1\r\n\r\n")
-        lazy.recv(1)  # the answer is under way
+        lazy.recv(1)  # the response has been started
         assert get(server, "/large")[0] == 503
         assert get(server)[0] == 200
         received = 1
         lazy.settimeout(PATIENCE_S)
         while get(server, "/large")[0] == 503:
-            pass  # until the other one is given up
+            pass  # until the other connection is closed
         try:
             while chunk := lazy.recv(1 << 20):
                 received += len(chunk)

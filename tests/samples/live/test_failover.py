@@ -1,4 +1,4 @@
-"""`make run KILL=1`: the kill of a broker of a real cluster, and what is said about it."""
+"""`make run KILL=1`: kills a broker of a real cluster, and reports it."""
 
 from quire.client.shell_blocking import BlockingClient
 from quire.testing import Cluster

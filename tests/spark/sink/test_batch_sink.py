@@ -29,7 +29,7 @@ def write(servers: str) -> Write:
 
 
 def refusal(act: Callable[[], None]) -> str:
-    """What Spark says: our sentence, without a traceback."""
+    """The message of Spark's exception: Quire's sentence, without a traceback."""
     with pytest.raises(Exception) as failed:
         act()
     said = str(failed.value)

@@ -1,4 +1,4 @@
-"""A read that finds a wrong index of a large segment leaves the rebuilding to a job."""
+"""A read that finds a wrong index of a large segment leaves the rebuild to a job."""
 
 import pytest
 

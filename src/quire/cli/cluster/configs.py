@@ -1,12 +1,15 @@
 """`quire configs`: shows and changes the settings of topics and brokers while they run."""
 
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 
 import click
 
 from quire.cli.cluster.config_changes import change_settings, check_names
+from quire.cli.missing_topics import explaining_topic
 from quire.client.admin import configs as admin
 from quire.client.admin.configs import AlterConfigOp, ConfigChange, ConfigSource, Resource, ResourceType
+from quire.client.shell_blocking import BlockingClient
 from quire.console.groups import HelpfulGroup
 from quire.console.options import Setting, cluster_options, connect, json_option
 from quire.console.output import count, print_json, print_table
@@ -63,7 +66,7 @@ def describe(
     """
     kind = "topic" if kind == "topics" else kind
     resource = _resource(kind, name)
-    with connect(servers, timeout_s) as client:
+    with connect(servers, timeout_s) as client, _explaining(client, resource):
         entries = client.run(admin.describe_configs(client.cluster, resource, keys or None))
         found = [entry.name for entry in entries]
         missing = [key for key in keys if key not in found]
@@ -138,7 +141,7 @@ def alter(
     ]
     if not changes:
         raise click.UsageError("nothing to change; give --set, --unset, --append or --subtract")
-    with connect(servers, timeout_s) as client:
+    with connect(servers, timeout_s) as client, _explaining(client, resource):
         different = change_settings(client, resource, changes, validate_only=validate_only)
     if as_json:
         print_json({"kind": kind, "name": name, "changed": [] if validate_only else different})
@@ -148,6 +151,10 @@ def alter(
         echo(f"{what}: {count(len(different), 'setting')} {'could be changed' if validate_only else 'changed'}")
     else:
         echo(f"{what}: nothing to change, the values are already set")
+
+
+def _explaining(client: BlockingClient, resource: Resource) -> AbstractContextManager[None]:
+    return explaining_topic(client, resource.name) if resource.kind == ResourceType.TOPIC else nullcontext()
 
 
 def _resource(kind: str, name: str | None) -> Resource:

@@ -7,7 +7,7 @@ import click
 
 from quire.cli.cluster import topic_promises
 from quire.cli.cluster.topic_state import NEVER, Settings, TopicState
-from quire.cli.missing_topics import topic_failures
+from quire.cli.missing_topics import explaining_topic
 from quire.cli.name_completion import complete_topics
 from quire.client.admin.cluster import describe_cluster, describe_features
 from quire.client.admin.configs import ConfigEntry, Resource, ResourceType, describe_configs
@@ -43,12 +43,8 @@ def explain(topic: str, as_json: bool, servers: str, timeout_s: float) -> None:
     What is promised follows from its settings and its number of replicas; what it survives now, from the replicas that
     are in sync, and the brokers and controllers that are up.
     """
-    with connect(servers, timeout_s) as client:
-        try:
-            state = _look(client, topic)
-        except ApiError as error:
-            (failure,) = topic_failures(client, {topic: error})
-            raise failure from error
+    with connect(servers, timeout_s) as client, explaining_topic(client, topic):
+        state = _look(client, topic)
     sections = {
         "promises": list(topic_promises.promises(state)),
         "now": list(topic_promises.now(state)),

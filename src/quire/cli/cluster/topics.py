@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import click
 
 from quire.cli.cluster.config_changes import change_settings
-from quire.cli.missing_topics import topic_failures
+from quire.cli.missing_topics import explaining_topic, topic_failures
 from quire.cli.name_completion import complete_topics
 from quire.cli.reports import NameResult, report
 from quire.client.admin import configs
@@ -255,7 +255,7 @@ def alter(
         raise click.UsageError("nothing to change; give --partitions, --set or --unset")
     different: list[str] = []
     error = None
-    with connect(servers, timeout_s) as client:
+    with connect(servers, timeout_s) as client, explaining_topic(client, name):
         if changes:
             different = change_settings(client, Resource(ResourceType.TOPIC, name), changes)
             if not as_json:
@@ -267,11 +267,11 @@ def alter(
                 echo(f"{name}: {done}")
         if partitions is not None:
             error = client.run(admin.create_partitions(client.cluster, {name: partitions}))[name]
-    if as_json:
-        grown = {} if partitions is None or error is not None else {"partitions": partitions}
-        print_json({"name": name, "changed": different, **grown})
-    if error is not None:
-        raise error
+        if as_json:
+            grown = {} if partitions is None or error is not None else {"partitions": partitions}
+            print_json({"name": name, "changed": different, **grown})
+        if error is not None:
+            raise error
     if partitions is not None and not as_json:
         echo(f"{name}: {count(partitions, 'partition')} now")
 

@@ -107,21 +107,29 @@ def _start_node(options: "StartOptions", *, control: bool) -> None:
     except ConfigError as error:
         raise Failure(name_options(error, data=data, path=path, listen=options.listen), EXIT_USAGE) from error
     _warn(config)
-    _refuse_folder_of_cluster(config.metadata_log_dir)
+    _refuse_folder_of_cluster(config)
     try:
         run_node(config, _announce, control=control)
     except (ConfigError, NodeFailedError) as error:
         raise Failure(name_options(error, data=data or options.temporary_dir, path=path)) from error
 
 
-def _refuse_folder_of_cluster(folder: str) -> None:
+def _refuse_folder_of_cluster(config: "BrokerConfig") -> None:
+    """A single node finds no controllers in the data of one of several, and clients of the others do not find it."""
     from quire.cli.node.local.description import is_folder_of_cluster, node_count
     from quire.real.disk import RealDisk
 
-    if is_folder_of_cluster(RealDisk(), folder):
+    disk, folder = RealDisk(), config.metadata_log_dir
+    if is_folder_of_cluster(disk, folder):
         raise Failure(
-            f"{folder} holds a cluster, not a single node; start it with --nodes {node_count(RealDisk(), folder)}, or "
-            "choose another folder with --data."
+            f"{folder} holds a cluster, not a single node; start it with --nodes {node_count(disk, folder)}, or choose "
+            "another folder with --data."
+        )
+    above = os.path.dirname(os.path.abspath(folder))
+    if config.topology.is_alone and disk.exists(folder) and is_folder_of_cluster(disk, above):
+        raise Failure(
+            f"{folder} belongs to a node of the cluster in {above}; start all of them with `quire start --nodes "
+            f"{node_count(disk, above)} --data {above}`, or choose another folder with --data."
         )
 
 

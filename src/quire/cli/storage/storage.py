@@ -1,12 +1,12 @@
 """`quire storage`: formats and describes data directories, like Kafka's kafka-storage."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import click
 
 from quire.cli.node.config import load_config, name_options
-from quire.config.broker_config import BrokerConfig
+from quire.cli.node.local.description import data_directories
 from quire.config.errors import ConfigError
 from quire.console.failure import EXIT_NOT_FOUND, Failure
 from quire.console.groups import HelpfulGroup
@@ -94,7 +94,7 @@ def format_storage(
         config = load_config(path, assignments, data=data)
         check_cluster_id_given(config, option, cluster_id)
         voters = first_voters(config, option, initial)
-        formatted = [(where, meta) for where, meta in _metas(disk, config) if meta is not None]
+        formatted = [(where, meta) for where, meta in _metas(disk, config.data_dirs) if meta is not None]
         for where, meta in formatted:
             meta.check(where, cluster_id=cluster_id, node_id=config.node_id)
             if not ignore_formatted:
@@ -111,11 +111,22 @@ def format_storage(
             raise unusable_directory(where, error) from error
     except (ConfigError, DataDirectoryError) as error:
         raise Failure(name_options(error, data=data, path=path)) from error
+    if option == "--standalone" and not config.topology.is_alone:
+        echo(
+            f"Node {config.node_id} is a quorum of its own. Format the other nodes of this cluster with "
+            "--no-initial-controllers, start them, and let controllers vote with `quire quorum add`.",
+            err=True,
+        )
     kept = [where for where, _ in formatted]
     if as_json:
-        print_json([{"path": where, "kept": where in kept} | _described(meta) for where, meta in _metas(disk, config)])
+        print_json(
+            [
+                {"path": where, "kept": where in kept} | _described(meta)
+                for where, meta in _metas(disk, config.data_dirs)
+            ]
+        )
         return
-    for where, _ in _metas(disk, config):
+    for where, _ in _metas(disk, config.data_dirs):
         done = "was already formatted" if where in kept else "formatted"
         echo(f"{where}: {done}, node {config.node_id} of cluster {cluster_id}")
 
@@ -128,13 +139,14 @@ def format_storage(
 def info(path: str | None, directory: str | None, data: str | None, as_json: bool) -> None:
     """Show the cluster and node of data directories. Exit code 4 if one is not formatted.
 
-    DIR is the same as --data DIR.
+    DIR is the same as --data DIR. The folder of a cluster (`quire start --nodes`) shows all of its nodes.
     """
     if directory is not None and data is not None:
         raise click.UsageError("give the directory once, as DIR or with --data")
     data = directory if data is None else data
     try:
-        found = _metas(RealDisk(), load_config(path, data=data))
+        disk, config = RealDisk(), load_config(path, data=data)
+        found = _metas(disk, [each for folder in config.data_dirs for each in data_directories(disk, folder)])
     except (ConfigError, DataDirectoryError) as error:
         raise Failure(name_options(error, data=data, path=path)) from error
     if as_json:
@@ -172,9 +184,9 @@ def _described(meta: MetaProperties | None) -> dict[str, object]:
     }
 
 
-def _metas(disk: RealDisk, config: BrokerConfig) -> list[tuple[str, MetaProperties | None]]:
+def _metas(disk: RealDisk, directories: Iterable[str]) -> list[tuple[str, MetaProperties | None]]:
     metas: list[tuple[str, MetaProperties | None]] = []
-    for directory in config.data_dirs:
+    for directory in directories:
         try:
             metas.append((directory, read_meta(disk, directory)))
         except OSError as error:

@@ -5,6 +5,7 @@ from collections.abc import Callable
 
 import click
 
+from quire.cli.node.local.description import data_directories
 from quire.cli.storage.existing import check_exist
 from quire.console.failure import Failure
 from quire.console.output import count, print_json
@@ -27,10 +28,13 @@ Examples:
 def verify(directories: tuple[str, ...], as_json: bool) -> None:
     """Check every checksum, index and checkpoint of data directories that no process uses.
 
+    The folder of a cluster (`quire start --nodes`) stands for the directories of its nodes.
+
     Nothing is changed. Each problem is one line, and the exit code is then 1. What a crash leaves by design, such as
     indexes that the next start rebuilds, is not a problem.
     """
     disk = RealDisk(read_only=True)
+    directories = tuple(each for folder in directories for each in data_directories(disk, folder))
     check_exist(directories)
     try:
         found, size = _verified(disk, directories)

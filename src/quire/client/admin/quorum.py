@@ -134,7 +134,7 @@ def member_of(members: Sequence[QuorumMember], node_id: int, directory_id: bytes
         )
     ids = ", ".join(str(each.node_id) for each in members) or "none"
     directory = "" if directory_id is None else f" with directory {uuids.to_text(directory_id)}"
-    raise ApiError(ErrorCode.VOTER_NOT_FOUND, f"node {node_id}{directory} is not {kind} of the quorum ({ids})")
+    raise ApiError(ErrorCode.VOTER_NOT_FOUND, f"node {node_id}{directory} is not {kind} of the quorum, which has {ids}")
 
 
 def _codes(response: DescribeQuorumResponse) -> list[int]:

@@ -1,10 +1,13 @@
-"""ListOffsets by time: `Partition.find_offset`, with long searches in jobs (see `quire.storage.time_lookup`)."""
+"""ListOffsets by time: `Partition.find_offset`, with long searches in jobs (see `quire.storage.time_lookup`).
+
+Only the leader knows what is committed, so a search that another leadership overtakes is refused.
+"""
 
 from collections.abc import Callable
 
 from quire.node.partitions.hosted import HostedPartitions
 from quire.pending import Pending
-from quire.protocol.errors import ApiError
+from quire.protocol.errors import ApiError, ErrorCode
 from quire.replication.partition import FoundOffset, Partition
 from quire.storage.scanning.batch_scan import DamagedBatchError
 from quire.storage.time_lookup.time_search import LongSearchError, TimeSearch
@@ -32,9 +35,14 @@ def _search(
     search: TimeSearch,
     complete: Callable[[OffsetSearchResult], object],
 ) -> None:
+    leader = partition.leader
+
     def searched(search: TimeSearch | None) -> None:
         if partition not in hosted.directory_of:
             complete(hosted.why_missing(partition.topic, None, partition.index))
+            return
+        if partition.leader is not leader:
+            complete(ApiError(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"{partition} has changed its leader: try again"))
             return
         try:
             complete(partition.find_offset(timestamp, committed_only, search))

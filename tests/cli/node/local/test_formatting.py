@@ -91,7 +91,7 @@ def test_nodes_that_are_added_are_brokers(tmp_path: Path, caplog: pytest.LogCapt
     with caplog.at_level(logging.INFO):
         nodes = prepare(tmp_path, 3)
     assert caplog.messages == [
-        f"{tmp_path} holds a cluster of 1 node: adding node-2, node-3, only as brokers; controllers stay node-1"
+        f"{tmp_path} holds a cluster of 1 node: adding node-2, node-3 as brokers; the controllers are still node-1"
     ]
     assert [node.config.topology.is_controller for node in nodes] == [True, False, False]
     found = metas(tmp_path, 3)
@@ -106,6 +106,13 @@ def test_a_directory_that_was_emptied_is_not_formatted_again(tmp_path: Path) -> 
     with pytest.raises(DataDirectoryError, match=r"node-2 is empty.* was formatted: restore it, or run `quire storage"):
         prepare(tmp_path, 3)
     assert not (tmp_path / "node-2").exists()
+
+
+def test_the_directory_of_the_only_controller_cannot_be_formatted_again(tmp_path: Path) -> None:
+    prepare(tmp_path, 2)
+    shutil.rmtree(tmp_path / "node-1")
+    with pytest.raises(DataDirectoryError, match=r"node-1 is empty.* restore it, or choose another folder with --data"):
+        prepare(tmp_path, 2)
 
 
 def test_formatting_that_was_interrupted_is_finished(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

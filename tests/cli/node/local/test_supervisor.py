@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shutil
 import signal
 import socket
 import subprocess
@@ -13,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.command import PATIENCE_S, QUIRE, environment, quire
+from tests.cli.command import PATIENCE_S, QUIRE, environment, killed_at_the_end, quire
 from tests.free_ports import free_cluster_port
 
 STARTED = re.compile(r"quire\.supervisor: (node-\d+) started pid=(\d+)")
@@ -111,6 +112,17 @@ def test_a_node_that_is_killed_is_started_again_and_finds_its_data(tmp_path: Pat
         assert running.stop(signal.SIGINT) == 0
 
 
+def test_the_only_controller_does_not_found_another_cluster_when_its_directory_vanished(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    with cluster(tmp_path, "--nodes", "2", "--ephemeral", "--data", str(data)) as running:
+        shutil.rmtree(data / "node-1")
+        os.kill(running.pids()["node-1"], signal.SIGKILL)
+        until(lambda: "node-1 ended with exit code 1; it is started again" in running.log())
+        assert f"node-1 | quire: {data}/node-1 is not formatted, although it was: restore it" in running.log()
+        assert not (data / "node-1").exists()
+        assert running.stop() == 0
+
+
 def test_a_node_that_is_killed_stays_down_if_asked_to(tmp_path: Path) -> None:
     with cluster(tmp_path, "--nodes", "2", "--ephemeral", "--no-restart") as running:
         pids = running.pids()
@@ -162,9 +174,36 @@ def test_a_port_in_use_is_named_before_anything_starts(tmp_path: Path) -> None:
     assert not (tmp_path / "d").exists()
 
 
+def test_an_advertised_address_that_cannot_be_reached_from_here_is_named(tmp_path: Path) -> None:
+    port = free_cluster_port(2)
+    advertised = f"advertised.listeners=PLAINTEXT://broker.invalid:{port}"
+    process = subprocess.Popen(
+        [*QUIRE, "start", "--nodes", "2", "--data", str(tmp_path), "--listen", f":{port}", "--set", advertised],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=environment(),
+    )
+    with killed_at_the_end(process):
+        assert process.stderr is not None
+        said = next(line.decode() for line in process.stderr if b"advertised.listeners" in line)
+        assert f"cannot use broker.invalid:{port} yet" in said and "does not resolve" in said
+        process.send_signal(signal.SIGTERM)
+        assert process.communicate(timeout=PATIENCE_S)[0] == b"", "it was never ready"
+        assert process.returncode == 0
+
+
 def test_a_start_without_nodes_in_the_folder_of_a_cluster_names_the_option(tmp_path: Path) -> None:
     (tmp_path / "quire-cluster.properties").write_text("nodes=3\n")
     done = quire("start", "--data", str(tmp_path), "--listen", "127.0.0.1:0")
     assert done.returncode == 1
     assert "holds a cluster, not a single node; start it with --nodes 3" in done.stderr.decode(), done.stderr
     assert [each.name for each in tmp_path.iterdir()] == ["quire-cluster.properties"]
+
+
+def test_a_start_of_a_node_of_a_cluster_as_a_single_one_names_the_cluster(tmp_path: Path) -> None:
+    (tmp_path / "quire-cluster.properties").write_text("nodes=3\n")
+    (tmp_path / "node-2").mkdir()
+    done = quire("start", "--data", str(tmp_path / "node-2"), "--listen", "127.0.0.1:0")
+    assert done.returncode == 1
+    assert f"start all of them with `quire start --nodes 3 --data {tmp_path}`" in done.stderr.decode(), done.stderr
+    assert list((tmp_path / "node-2").iterdir()) == []

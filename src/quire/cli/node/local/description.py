@@ -1,4 +1,4 @@
-"""The file in which a local cluster is remembered: `quire-cluster.properties`, beside the folders of its nodes.
+"""The file that describes a local cluster: `quire-cluster.properties`, beside the folders of its nodes.
 
     cluster.id=4L6g3nShT-eMCtK--X86sw
     controllers=1@127.0.0.1:9093:JEXY6aqzQY-32P5TStzaFg,...     the first voters, as in --initial-controllers
@@ -58,6 +58,18 @@ def node_count(disk: Disk, folder: str) -> str:
         return read_properties(disk.read_file(f"{folder}/{FILE_NAME}").decode())["nodes"].value
     except (OSError, KeyError, ValueError, ConfigError):
         return "N"
+
+
+def data_directories(disk: Disk, folder: str) -> list[str]:
+    """Those of the nodes if the folder holds a cluster; otherwise the folder itself."""
+    if not is_folder_of_cluster(disk, folder):
+        return [folder]
+    nodes = node_count(disk, folder)
+    return [node_folder(folder, node_id) for node_id in range(1, int(nodes) + 1)] if nodes.isdecimal() else [folder]
+
+
+def node_folder(directory: str, node_id: int) -> str:
+    return f"{directory.rstrip('/')}/node-{node_id}"
 
 
 def write_description(disk: Disk, folder: str, description: Description) -> None:

@@ -101,7 +101,7 @@ class Supervisor:
             return
         addresses = [each.address for each in self._children if each.address is not None]
         if len(addresses) == len(self._children):
-            when_all_answer(self._loop, addresses).when_done(self._all_answer)
+            when_all_answer(self._loop, addresses, self._still_waits).when_done(self._all_answer)
 
     def _all_answer(self, failure: Exception | None) -> None:
         if self._is_stopping or self._is_ready:
@@ -113,6 +113,14 @@ class Supervisor:
         gc.collect()
         log.info("%d nodes serve, started in %d ms", len(self._children), (time.monotonic() - self._began) * 1000)
         self._announce(",".join(str(child.address) for child in self._children))
+
+    def _still_waits(self, address: str, reason: str) -> None:
+        log.warning(
+            "the nodes run, but this machine cannot use %s yet: %s; the nodes copy from each other at the addresses "
+            "that clients get, so advertised.listeners must be reachable from here too",
+            address,
+            reason,
+        )
 
     def _printed(self, child: NodeChild, line: str) -> None:
         echo(f"{child.name:{self._width}} | {line}", err=True)
