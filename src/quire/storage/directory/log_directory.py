@@ -86,7 +86,9 @@ class LogDirectory:
         self.registration = RegistrationMark(disk, path)
         self._remembered = RememberedOffsets(disk, jobs, path, self.logs, self._job_failed)
         self._opener = LogOpener(disk, clock, path, self._remembered, self._removals.remove_segments, self.registration)
-        self._expired = ExpiredSegments(clock, self._flusher, self._remembered, self._guarded, self._start_at)
+        self._expired = ExpiredSegments(
+            clock, self._flusher, self._remembered, self._guarded, self._start_at, self.checker.check
+        )
         self.cleaned_offsets = self._remembered.cleaned_offsets
 
     @classmethod
