@@ -1,4 +1,4 @@
-"""The two sides: a Quire and an Apache Kafka, each one process with default settings and its data in a given folder."""
+"""The two sides: Quire and Apache Kafka, each one process with default settings and its data in a given folder."""
 
 import os
 import socket
@@ -33,7 +33,7 @@ class Broker(Protocol):
 
 
 class ProcessBroker:
-    """What both sides share: a process, a port, and waiting until it answers."""
+    """Shared by both sides: a process, a port, and waiting until it answers."""
 
     name = ""
 
@@ -127,7 +127,7 @@ transaction.state.log.min.isr=1
 
 
 JVM = ["-Xms1G", "-Xmx1G", "-server", "-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20"]
-"""What Kafka's own start script gives the JVM."""
+"""The options that Kafka's own start script gives the JVM."""
 
 
 API_VERSIONS_V0 = bytes.fromhex("0000000a0012000000000001ffff")

@@ -1,9 +1,9 @@
-"""A follower that was away copies what it has missed, while a client writes.
+"""A follower that was down copies the records it lacks, while a client writes.
 
 A client writes one record at a time, with a short pause after each acknowledgement. After that a broker stops, the
 topic gets a few gigabytes, and the broker starts again, while such a client writes to the same topic. The rate is what
 the follower wrote to its log directory, from the first growth until it is in sync in every partition. So it does not
-contain the start of the process, which is reported by itself.
+include the start of the process, which is reported separately.
 """
 
 import threading
@@ -30,7 +30,7 @@ LIMIT_S = 600.0
 class CaughtUp:
     megabytes_per_second: float
     first_copied_s: float
-    """From the start of the process."""
+    """Measured from the start of the process."""
     before: loads.Latency
     during: loads.Latency
 

@@ -46,7 +46,7 @@ class ThreeNodes(Protocol):
         ...
 
     def kill(self, node: int) -> None:
-        """kill -9."""
+        """Kills a node with SIGKILL."""
         ...
 
     def hold_stopped(self, node: int) -> None:
@@ -54,7 +54,7 @@ class ThreeNodes(Protocol):
         ...
 
     def start_again(self, node: int) -> None:
-        """Starts a node that was killed or stopped, unless that happens by itself."""
+        """Starts a node that was killed or stopped, unless a supervisor does."""
         ...
 
     def stop(self) -> None: ...
@@ -120,7 +120,7 @@ def create_topic(cluster: ThreeNodes, name: str, partitions: int = 1) -> None:
 
 
 def leader_of(cluster: ThreeNodes, topic: str) -> int:
-    """Of the first partition. The node that is asked may learn of a new topic later than the others."""
+    """The leader of the first partition. The node that is asked may learn of a new topic later than the others."""
     admin = AdminClient({"bootstrap.servers": bootstrap(cluster)})
     leader = -1
 
@@ -182,7 +182,7 @@ class QuireNodes:
         until(lambda: has_ended(pid))
 
     def start_again(self, node: int) -> None:
-        """The supervisor does it."""
+        """Does nothing: the supervisor starts it."""
         assert self._supervisor is not None
         self._supervisor.send_signal(signal.SIGCONT)
 

@@ -50,7 +50,7 @@ class Side:
 
 
 def client_cpu_s() -> float:
-    """Of this process, and of those it started that have ended."""
+    """The CPU time of this process, and of its child processes that have ended."""
     spent = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
     return sum(each.ru_utime + each.ru_stime for each in spent)
 

@@ -25,7 +25,7 @@ from benchmarks.clusters import (
 
 ROUNDS = 3
 WATCHED_S = 20.0
-"""How long writes go on after the leader went away."""
+"""How long writes continue after the leader's end."""
 RETRY_MS = 100
 RETRIES_EVERY_100_MS: dict[str, object] = {
     "acks": "all",

@@ -4,7 +4,7 @@ A process that checks nothing and knows no protocol receives a gigabyte through 
 it answers small requests and writes each of them first. No broker that keeps its log in files can be faster.
 
 Then the same with three replicas: a leader that also sends what it wrote from its file to two followers, which receive
-it and write it to theirs. A small request is answered when both have said that they have it.
+it and write it to theirs. A small request is answered when both have confirmed that they have it.
 """
 
 import multiprocessing
@@ -36,7 +36,7 @@ REPLICATED_BYTES = VOLUME_BYTES // 2
 SEND_BUFFER_BYTES = 102_400
 """Kafka's default. With the larger buffers that the system chooses, copying to a socket costs more."""
 PAUSE_S = 100e-6
-"""What a client with threads takes between an answer and its next request, in which a broker falls asleep."""
+"""The pause of a client with threads between an answer and its next request, in which a broker falls asleep."""
 
 
 def own_cpu_s() -> float:
@@ -165,7 +165,7 @@ class Replicated:
     leader_s: float
     followers_s: float
     round_trip_s: float
-    """The median that the client saw; 0 if it did not look."""
+    """The median that the client measured; 0 if it did not measure."""
 
     @property
     def total_s(self) -> float:
@@ -197,7 +197,7 @@ def replicate(
         processes.append(context.Process(target=client, args=(port, sending) if client_measures else (port,)))
         for process in processes:
             process.start()
-            # One after the other, so that it is known which connection is whose.
+            # One after the other, so that the owner of each connection is known.
             connections.append(listening.accept()[0])
         *followers, sender = connections
         before_s = own_cpu_s()
@@ -213,7 +213,7 @@ def replicate(
 
 
 def replicated_volume(folder: Path) -> Replicated:
-    """Of the volume; divide by its gigabytes."""
+    """The processor time for the whole volume; divide by its gigabytes."""
     with (folder / "log").open("w+b", buffering=0) as file:
 
         def write_and_send_all(sender: socket.socket, followers: list[socket.socket]) -> None:
@@ -234,7 +234,7 @@ def replicated_volume(folder: Path) -> Replicated:
 
 
 def replicated_small_requests(folder: Path) -> Replicated:
-    """Of all round trips."""
+    """The processor time for all round trips."""
     file = RealDisk().open(str(folder / "log"), create=True)
 
     def answer_all(sender: socket.socket, followers: list[socket.socket]) -> None:

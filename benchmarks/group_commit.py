@@ -34,8 +34,8 @@ WRITERS = 50
 WANTED = 10
 VERSION = 9
 ERROR_AT = 4 + 4 + 1 + 1 + 1 + len(TOPIC) + 1 + 4
-"""Where an answer about either topic has its error: after length, correlation id, no tags, one topic and its name, one
-partition and its index. Decoding whole answers would cost more than what is measured."""
+"""The position of the error in an answer about either topic: after length, correlation id, no tags, one topic and its
+name, one partition and its index. Decoding whole answers would cost more than what is measured."""
 assert len(UNFLUSHED) == len(TOPIC)
 
 
@@ -45,7 +45,7 @@ class Measure:
     p50_ms: float
     p99_ms: float
     cpu_us: float
-    """Of the node, for one write; 0 where there is none."""
+    """The node's CPU time for one write; 0 if there is none."""
 
 
 class Writer:

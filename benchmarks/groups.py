@@ -42,7 +42,7 @@ from quire.storage.log_config import LogConfig
 from quire.testing.wire_connection import WireConnection
 
 JOIN, SYNC, HEARTBEAT, FIND, FETCH = 9, 5, 4, 6, 8
-"""The versions spoken."""
+"""The versions of the requests."""
 HEARTBEAT_INTERVAL_S = 3.0
 SETTINGS = {"group.initial.rebalance.delay.ms": "1000", "offsets.topic.num.partitions": "1"}
 COMMITS = 1_000_000
@@ -111,7 +111,7 @@ class Member:
 
 
 def join(members: list[Member]) -> list[int]:
-    """Sends JoinGroup for all of them. Their metadata changes each time, so the first one starts a rebalance."""
+    """Sends JoinGroup for all members. Their metadata changes each time, so the first one starts a rebalance."""
     for member in members:
         member.metadata += b"."
     return [member.ask_to_join() for member in members]
@@ -131,7 +131,7 @@ def settle(members: list[Member], joins: list[int], assignment_bytes: int) -> No
 
 
 def found(bootstrap: str, groups: list[str], members_each: int) -> list[list[Member]]:
-    """New groups, all at once: each waits a moment for its members."""
+    """Creates all groups at once: each waits a moment for its members."""
     founded = [[Member(bootstrap, group) for _ in range(members_each)] for group in groups]
     for members in founded:
         for member in members:
@@ -217,8 +217,8 @@ def write_commits(path: str, commits: int, live: int) -> None:
     log = Log.open(RealDisk(), path, LogConfig(segment_bytes=100 << 20), clean=True, now_ms=0)
     records: list[Record] = []
     for number in range(commits):
-        place = number * 7919 % live
-        key = OffsetCommitKey(group=f"group-{place // 100:04d}", topic="orders", partition=place % 100)
+        index = number * 7919 % live
+        key = OffsetCommitKey(group=f"group-{index // 100:04d}", topic="orders", partition=index % 100)
         value = OffsetCommitValue(offset=number, leader_epoch=0, metadata="", commit_timestamp=int(time.time() * 1000))
         records.append(Record(0, 0, encode_key(key), encode_value(StateRecord(key, value, 3))))
         if len(records) == COMMITS_IN_A_BATCH:

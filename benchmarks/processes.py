@@ -27,13 +27,13 @@ def cpu(pid: int) -> Cpu:
 
 
 def cpu_of_ended_children_s(pid: int) -> float:
-    """Of those that ended and were waited for, and of theirs."""
+    """The times of ended child processes that were waited for, and of their children."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[13]) + int(fields[14])) / TICKS_PER_SECOND
 
 
 def has_ended(pid: int) -> bool:
-    """Also if its parent has not waited for it yet."""
+    """True also if its parent has not waited for it yet."""
     try:
         state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
     except FileNotFoundError:

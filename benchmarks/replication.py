@@ -10,7 +10,7 @@ Goals, beside Apache Kafka: produce 1 KB idempotent at least 4x at 1/6 of the CP
 0.8x (p50) and 0.4x (p99) at 1/3 of the CPU; produce to consume at 0.8x and 0.5x; transactions 5x at 1/8 of the CPU. A
 leader that is killed stops writes for less than 1 s (2 s if it was the active controller too), one that is stopped for
 less than 0.3 s, if the client retries every 100 ms; with default settings of the clients the figures are only reported.
-A follower that was away catches up at least as fast, and the p99 of writes at most doubles meanwhile. Idle, three nodes
+A follower that was down catches up at least as fast, and the p99 of writes at most doubles meanwhile. Idle, three nodes
 take at most 130 MB, and 200 MB after the load.
 """
 
@@ -132,7 +132,7 @@ def measures(gigabytes: float, jars: Path | None) -> dict[str, Measure]:
 
 @dataclass(slots=True)
 class Column:
-    """What was measured on one cluster, by measure."""
+    """The results on one cluster, by measure."""
 
     name: str
     figures: dict[str, Figures]

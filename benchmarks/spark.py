@@ -40,7 +40,7 @@ PARTITIONS = 4
 ROW_BYTES = 200
 KEY_BYTES = 8
 ROWS_PER_BATCH = 80
-"""What fits into the 16 KB that a producer gathers by default."""
+"""The rows that fit into the 16 KB that a producer collects by default."""
 MEASURES = ("batch", "window", "trigger")
 SMALL_BATCHES = 20
 STREAM_BATCHES = 4
@@ -89,7 +89,7 @@ def session() -> Iterator[tuple[SparkSession, list[str]]]:
 
 
 class Run(NamedTuple):
-    """What one round read, in how long, and what it took to start."""
+    """The rows of one round, its duration, and the time to start."""
 
     rows: int
     seconds: float
@@ -125,7 +125,7 @@ class Bench:
             append_bytes(self._client, self._topic, batch, number % PARTITIONS)
 
     def compare(self, name: str, measure: Callable[[str], Run]) -> None:
-        """The sides in turns: rows per second, and what a million rows take of a processor, the broker's share too."""
+        """Runs the sides in turn: rows per second, and the processor time of a million rows, including the broker's."""
         speeds: dict[str, list[float]] = {side: [] for side in self._sides}
         costs: dict[str, list[float]] = {side: [] for side in self._sides}
         starts: dict[str, list[float]] = {side: [] for side in self._sides}
@@ -229,7 +229,7 @@ def trigger_ms(frame: DataFrame) -> float:
 
 
 def cpu_s() -> float:
-    """What everything below this process has used so far: Spark, its Python workers, the broker."""
+    """The processor time of all child processes so far: Spark, its Python workers, the broker."""
     used = 0.0
     for pid in descendants(os.getpid()):
         with suppress(OSError):

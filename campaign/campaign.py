@@ -1,8 +1,8 @@
 """What a campaign runs: batches of seeds of every kind in turn, then the next ones, until its time is up.
 
 Mutants run once for each commit, before the seeds if they are asked for; each is recorded by itself, so the next
-campaign continues with those that are left. The outside judge is any command whose exit code says whether it is
-content; it runs between two rounds of seeds. Cluster seeds must also have tested something: if some kind of event
+campaign continues with those that are left. The outside judge is any command; its exit code says whether it found a
+fault. It runs between two batches of seeds. Cluster seeds must also have tested something: if some kind of event
 happened in none of them, that is recorded as broken too (`simulator.coverage`).
 """
 
@@ -24,7 +24,7 @@ from simulator.world import World
 KINDS = {"one node": Kind(), "clusters": Kind(clusters=True), "quorums": Kind(quorums=True)}
 MUTANT_KIND, JUDGE_KIND = "mutants", "jepsen"
 CHANGED = "+"
-"""At the end of a commit: the code differs from it, so what has run on it says nothing about the next campaign."""
+"""After the name of a commit: files were changed since, so these runs say nothing about the commit."""
 
 Say = Callable[[str], None]
 
@@ -46,7 +46,7 @@ class Campaign:
         return time.monotonic() < self.until
 
     def run(self, *, mutants: bool, judge: str | None) -> int:
-        """Returns how many runs were not as they should be."""
+        """Returns how many runs failed."""
         broken = 0
         if mutants:
             broken += self._mutants()
@@ -117,7 +117,7 @@ class Campaign:
         return broken
 
     def _mutant(self, mutant: Mutant, entry: Entry) -> None:
-        """Looks for it as long as it takes: what was not looked for with every seed is neither found nor missed."""
+        """Hunts without a time limit: a mutant that was not tried with every seed is neither found nor missed."""
         caught = hunt(mutant)
         if caught is None:
             entry.last = MOST_SEEDS - 1

@@ -19,12 +19,12 @@ class Entry:
     last: int = -1
     """The seeds that ran; none for a kind without seeds. The last one of a mutant is the seed that found it."""
     held: int = 0
-    """How many runs were as they should be: a seed that holds, a mutant that is found."""
+    """How many runs succeeded: a seed whose promises hold, a mutant that is found."""
     broken: list[str] = field(default_factory=list)
-    """What was not, with the command that shows it."""
+    """The runs that failed, each with the command that repeats it."""
     seconds: float = 0.0
     happened: dict[str, int] = field(default_factory=dict)
-    """What the seeds went through: truncations, elections and so on."""
+    """The number of events in the seeds: truncations, elections and so on."""
 
 
 class Ledger:
@@ -46,7 +46,7 @@ class Ledger:
         return {entry.mutant for entry in self.entries if entry.mutant and entry.commit == commit}
 
     def totals(self) -> list[str]:
-        """For each kind, how many runs were as they should be and how many were not."""
+        """For each kind, how many runs succeeded and how many failed."""
         kinds = dict.fromkeys(entry.kind for entry in self.entries)
         lines = []
         for kind in kinds:

@@ -50,7 +50,7 @@ def consume(bootstrap_servers: str, topic: str, group: str, stop: threading.Even
 
 
 def end_if_fatal(error: KafkaError) -> None:
-    """Most errors only inform: of a broker that restarts, or of a topic that is missing. The client tries again."""
+    """Most errors are only information: a broker restarts, or a topic is missing. The client retries."""
     if error.fatal():
         raise KafkaException(error)
     print(f"continuing after: {error.str()}", file=sys.stderr, flush=True)

@@ -2,7 +2,7 @@
 
     python examples/exactly_once_copy.py orders orders-in-capitals --name copier-1
 
-The results of a batch and its offsets are written in one transaction: after any crash both are there, or neither is.
+The results of a batch and its offsets are written in one transaction: after any crash the log has both or neither.
 Read the result with `isolation.level=read_committed`. You can start more copiers, each with its own name. Restart a
 copier that crashed with the same name: this aborts its open transaction and takes over its partitions.
 """
@@ -65,7 +65,7 @@ class Copier:
             until_done(lambda: self._producer.commit_transaction(5), stop)
         except KafkaException as failure:
             if not failure.args[0].txn_requires_abort():
-                raise  # another copier has our name, or the error is fatal: restart the program
+                raise  # another copier has this name, or the error is fatal: restart the program
             until_done(lambda: self._producer.abort_transaction(5), stop)
             self._read_again(stop)
 
@@ -102,7 +102,7 @@ def is_record(message: Message) -> bool:
 
 
 def end_if_fatal(error: KafkaError) -> None:
-    """Most errors only inform: of a broker that restarts, or of a topic that is missing. The client tries again."""
+    """Most errors are only information: a broker restarts, or a topic is missing. The client retries."""
     if error.fatal():
         raise KafkaException(error)
     print(f"continuing after: {error.str()}", file=sys.stderr, flush=True)

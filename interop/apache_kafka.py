@@ -1,4 +1,4 @@
-"""Apache Kafka as Maven gives it: the jars, its command line tools, and a server on a given data directory.
+"""Apache Kafka from Maven: the jars, its command line tools, and a server on a given data directory.
 
 `jars()` fetches once into `.interop/` in the project. The benchmarks use it too.
 """
@@ -30,11 +30,11 @@ _ARTIFACTS = {
 
 
 class ToolError(AssertionError):
-    """A tool of Apache Kafka failed; the message holds what it printed."""
+    """A tool of Apache Kafka failed; the message has its output."""
 
 
 def jars() -> Path:
-    """The folder of jars, fetched if it is not there yet."""
+    """The folder of jars, fetched if it does not exist."""
     return fetch(f"kafka-{VERSION}", f"Apache Kafka {VERSION}", _ARTIFACTS)
 
 
@@ -45,7 +45,7 @@ class ApacheKafka:
         self._lib = lib
 
     def tool(self, name: str, *arguments: str, text: str = "", fails: bool = False) -> str:
-        """Runs a tool by its class, `tool("TopicCommand", "--list", ...)`; what it printed."""
+        """Runs a tool by its class, `tool("TopicCommand", "--list", ...)`; returns its output."""
         full_name = name if name.startswith("kafka.") else f"org.apache.kafka.tools.{name}"
         command = [*self._java("-Xmx256m"), full_name, *arguments]
         done = subprocess.run(command, input=text, capture_output=True, text=True, timeout=TOOL_TIMEOUT_S, check=False)
@@ -57,7 +57,7 @@ class ApacheKafka:
 
     @contextlib.contextmanager
     def program(self, folder: Path, *arguments: str, killed: bool = False) -> Iterator[subprocess.Popen[bytes]]:
-        """Runs a Java program, a class or a source file, in a folder of its own; ended with what is done there."""
+        """Runs a Java program, a class or a source file, in its own folder; it ends with the block."""
         log_path = folder / "program.log"
         with log_path.open("ab") as log:
             process = subprocess.Popen([*self._java("-Xmx256m"), *arguments], stdout=log, stderr=log, cwd=folder)
@@ -87,7 +87,7 @@ class ApacheKafka:
             _end(process, killed=killed)
 
     def start(self, properties: Mapping[str, str], folder: Path) -> subprocess.Popen[bytes]:
-        """Starts a broker, whose caller ends it."""
+        """Starts a broker; the caller must end it."""
         path = folder / "server.properties"
         path.write_text("".join(f"{key}={value}\n" for key, value in properties.items()))
         with (folder / LOG).open("ab") as log:
@@ -96,7 +96,7 @@ class ApacheKafka:
             )
 
     def server_command(self, properties_path: Path) -> list[str]:
-        """What runs a node of a cluster, with a small heap."""
+        """The command that runs a node of a cluster, with a small heap."""
         return [*self._java("-Xmx256m"), "kafka.Kafka", str(properties_path)]
 
     def wait_until_it_serves(
@@ -105,7 +105,7 @@ class ApacheKafka:
         _wait_until_it_serves(process, _address(properties), folder / LOG)
 
     def format(self, properties: Mapping[str, str], folder: Path, cluster_id: str, *, alone: bool = True) -> None:
-        """Makes the directories that the settings name those of a new cluster: of one node, or of those it names."""
+        """Formats the directories in the settings for a new cluster, of one node or of the given ones."""
         path = folder / "server.properties"
         path.write_text("".join(f"{key}={value}\n" for key, value in properties.items()))
         options = ["--standalone"] if alone else []
@@ -130,7 +130,7 @@ def _end(process: subprocess.Popen[bytes], *, killed: bool) -> None:
 
 
 def _wait_until_it_serves(process: subprocess.Popen[bytes], address: str, log_path: Path) -> None:
-    """A broker that only accepts connections is not there yet: it must know itself as a broker."""
+    """A broker that accepts connections is not ready yet: its metadata must list it as a broker."""
     deadline = time.monotonic() + START_TIMEOUT_S
     while time.monotonic() < deadline:
         if process.poll() is not None:

@@ -17,7 +17,7 @@ REPLICATED = {
     "transaction.state.log.replication.factor": "3",
     "transaction.state.log.min.isr": "2",
     "group.initial.rebalance.delay.ms": "0",
-    # So that who is gone is known to be gone in seconds.
+    # So that a broker's end is noticed within seconds.
     "broker.session.timeout.ms": "3000",
     "broker.heartbeat.interval.ms": "500",
 }
@@ -47,7 +47,7 @@ class KafkaCluster:
         self.bootstrap_servers = ",".join(f"127.0.0.1:{port}" for port in ports[:NODES])
 
     def start(self) -> None:
-        """All that do not run; returns when each of them serves."""
+        """Starts all nodes that do not run; returns when each of them serves."""
         for node, own in self._folders.items():
             if not (own / "data").exists():
                 self._kafka.format(self._properties[node], own, CLUSTER_ID, alone=False)

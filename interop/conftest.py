@@ -1,4 +1,4 @@
-"""What the interop tests share: an installation of Apache Kafka and a running Quire."""
+"""Shared by the interop tests: an installation of Apache Kafka and a running Quire."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
@@ -30,7 +30,7 @@ def quire() -> Iterator[Cluster]:
 
 @pytest.fixture(scope="session")
 def spark() -> "Iterator[SparkSession]":
-    """One Spark for all, with its own connector for Kafka on board."""
+    """One Spark for all tests, with its own connector for Kafka."""
     from quire.spark.session import spark_session
 
     try:

@@ -10,7 +10,7 @@ DECODERS = {
     "__consumer_offsets": "--offsets-decoder",
     "__transaction_state": "--transaction-log-decoder",
 }
-"""By topic."""
+"""The type of decoder for each internal topic."""
 _FACTS = ("baseOffset: ", "| offset: ", "offset: ", "timestamp: ", "version: ", "producerId: ")
 _NOTHING_NEW = ("Log starting offset: ", "Snapshot end offset: ")
 
@@ -20,18 +20,18 @@ class ComplaintError(AssertionError):
 
 
 def dump_directory(kafka: ApacheKafka, data_dir: Path) -> str:
-    """What it says: a line for each thing, with `== path` above what is said of a file."""
+    """Its output: one fact per line, with `== path` above the facts of a file."""
     folders = sorted(path for path in data_dir.iterdir() if path.is_dir())
     return "".join(dump_folder(kafka, data_dir, folder) for folder in folders)
 
 
 def _is_unused_index(path: Path) -> bool:
-    """Nothing but the room that a running broker has given it, with which DumpLogSegments cannot deal."""
+    """An index with preallocated zeros only, which DumpLogSegments cannot read."""
     return path.suffix in {".index", ".timeindex"} and path.stat().st_size > 0 and not path.read_bytes().strip(b"\0")
 
 
 def dump_folder(kafka: ApacheKafka, data_dir: Path, folder: Path) -> str:
-    """The same for one topic partition, or the metadata log."""
+    """The output for one topic partition, or the metadata log."""
     files = sorted(path for path in folder.iterdir() if path.suffix in SUFFIXES and not _is_unused_index(path))
     decoder = DECODERS.get(folder.name.rpartition("-")[0])
     options = ["--print-data-log", *([decoder] if decoder else [])]

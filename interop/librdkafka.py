@@ -1,4 +1,4 @@
-"""Everything that a broker serves, read with librdkafka: a second opinion on `tests.golden.served`."""
+"""Reads everything that a broker serves with librdkafka: a second opinion on `tests.golden.served`."""
 
 from typing import Any
 

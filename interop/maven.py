@@ -1,4 +1,4 @@
-"""Jars as Maven gives them, fetched once into `.interop/` in the project; the benchmarks use them too."""
+"""Jars from Maven, fetched once into `.interop/` in the project; the benchmarks use them too."""
 
 import shutil
 import subprocess
@@ -29,8 +29,8 @@ class NotAvailableError(RuntimeError):
 def fetch(name: str, what: str, artifacts: Mapping[str, str], mirrors: Sequence[str] = ()) -> Path:
     """The folder of these artifacts' jars (group:artifact -> version) and of all that they need.
 
-    `mirrors` are ids of repositories that the artifacts name as copies of Maven Central; Central itself takes their
-    place, since Maven gives up where one of them cannot be reached.
+    `mirrors` are ids of repositories that the artifacts name as copies of Maven Central; They are replaced by Central
+    itself, because Maven fails if one of them cannot be reached.
     """
     folder = FOLDER / name
     lib, pom, done = folder / "lib", folder / "pom.xml", folder / "done"

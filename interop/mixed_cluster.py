@@ -1,4 +1,4 @@
-"""A cluster whose nodes are Quire or Apache Kafka, each a process of its own with the same `server.properties`.
+"""A cluster whose nodes are Quire or Apache Kafka, each a separate process with the same `server.properties`.
 
 The first nodes form the quorum, static or dynamic; others join it with `add`. Every node can be killed, stopped and
 started again.
@@ -47,7 +47,7 @@ soon = partial(eventually, wait_s=WAIT_S)
 
 
 class NodeEndedError(AssertionError):
-    """A node that should run does not."""
+    """A node that should run has ended."""
 
 
 class NodePlan(NamedTuple):
@@ -59,7 +59,7 @@ class NodePlan(NamedTuple):
 
 
 class MixedNode:
-    """Runs, or does not; its folder has its settings, its data and its log."""
+    """One node, running or not; its folder has its settings, its data and its log."""
 
     def __init__(self, plan: NodePlan, folder: Path, kafka: ApacheKafka) -> None:
         self.plan = plan
@@ -176,11 +176,12 @@ class MixedCluster:
         self.wait_until_serving()
 
     def add(self, node_id: int) -> MixedNode:
-        """Starts a node that joins as an observer; a broker serves when this returns."""
+        """Starts a node that joins; when this returns, it follows the metadata log, and a broker serves."""
         node = self.nodes[node_id] = self._later.pop(node_id)
         node.format(self._settings, [] if self._static else ["--no-initial-controllers"])
         node.start()
         self.wait_until_serving()
+        soon(_although_it_may_fail(lambda: node_id in self.observers() | self.voters()))
         return node
 
     @property
@@ -191,14 +192,14 @@ class MixedCluster:
         for node in self.nodes.values():
             node.kill()
 
-    # --- What the cluster says of itself
+    # --- Questions to the cluster
 
     def quorum(self, at: MixedNode | None = None) -> Quorum:
         with self._client(at) as client:
             return client.run(describe_quorum(client.cluster))
 
     def leader(self) -> MixedNode:
-        """The active controller; waits until it is one that runs."""
+        """The active controller; waits until it is a running node."""
         found: list[MixedNode] = []
 
         def leads() -> bool:
@@ -212,8 +213,11 @@ class MixedCluster:
     def voters(self) -> set[int]:
         return {voter.node_id for voter in self.quorum().voters}
 
+    def observers(self) -> set[int]:
+        return {observer.node_id for observer in self.quorum().observers}
+
     def wait_until_serving(self) -> None:
-        """Until every broker that runs says of all of them that they are not fenced."""
+        """Waits until every running broker lists all running brokers as unfenced."""
         running = {node.plan.id: node for node in self.nodes.values() if node.runs}
         brokers = {id_ for id_, node in running.items() if node.is_broker}
 
@@ -233,7 +237,7 @@ class MixedCluster:
     # --- Topics
 
     def create_topic(self, name: str, at: MixedNode, partitions: int = 6) -> None:
-        """Asks one broker, which needs the active controller for it."""
+        """Sends the request to one broker, which forwards it to the active controller."""
         with self._client(at) as client:
             wanted = NewTopic(name, partitions, replication_factor=1)
             (result,) = client.run(create_topics(client.cluster, [wanted])).values()
@@ -241,7 +245,7 @@ class MixedCluster:
             raise result
 
     def leaders_of(self, name: str, at: MixedNode) -> dict[int, int]:
-        """Partition -> leader, as one broker says it; empty if it does not know the topic."""
+        """Partition -> leader, according to one broker; empty if it does not know the topic."""
         with self._client(at) as client:
             topic = client.run(describe_topics(client.cluster, [name]))[name]
         if isinstance(topic, ApiError):
@@ -249,7 +253,7 @@ class MixedCluster:
         return {index: partition.leader for index, partition in topic.partitions.items()}
 
     def agree_on(self, name: str) -> dict[int, int]:
-        """Partition -> leader; waits until all brokers that run say the same."""
+        """Partition -> leader; waits until all running brokers agree."""
         brokers = [node for node in self.nodes.values() if node.is_broker and node.runs]
         said: list[dict[int, int]] = []
 

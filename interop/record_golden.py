@@ -4,12 +4,12 @@
 
 For each scenario of `interop.scenarios` a folder `tests/golden/kafka-<version>/<name>` is replaced:
 
-    data/            the data directory as Apache Kafka left it, but for its lock file
-    sizes.json       the true size of files that end in zeros: these are cut off here, and put back by the tests. A
+    data/            the data directory that Apache Kafka left, without its lock file
+    sizes.json       the true size of files that end in zeros: these are cut off here, and restored by the tests. A
                      running broker gives each index its full 10 MB in advance, and one that is killed leaves them.
     expected.json    what Apache Kafka served from it: offsets, records, and which of them are committed
-    coordinated.json what its coordinators knew of groups and transactions, where the scenario is about these
-    dumped.txt       what Apache Kafka's DumpLogSegments said of every file, a line for each thing
+    coordinated.json the state of its coordinators, if the scenario has groups or transactions
+    dumped.txt       the output of Apache Kafka's DumpLogSegments for every file, one fact per line
 """
 
 import json
@@ -28,7 +28,7 @@ from tests.golden.served import Partitions, everything
 GOLDEN = Path(__file__).parent.parent / "tests" / "golden" / f"kafka-{VERSION}"
 CLUSTER_ID = "4L6g3nShT-eMCtK--X86sw"
 QUIET = {"metadata.max.idle.interval.ms": "0", "log.segment.delete.delay.ms": "600000"}
-"""No records that say nothing, and nothing that vanishes while it is copied."""
+"""Settings without idle records in the metadata log, and without files that vanish while they are copied."""
 
 
 def record(kafka: ApacheKafka, scenario: Scenario, folder: Path) -> None:
@@ -40,7 +40,7 @@ def record(kafka: ApacheKafka, scenario: Scenario, folder: Path) -> None:
             kept = scenario.fill(Server(kafka, address, data_dir))
             first = settled(address)
             assert read_everything(address, first) == first, "librdkafka reads something else"
-            # Again: with librdkafka's asking, __consumer_offsets has come into being.
+            # Once more, because librdkafka's requests have created __consumer_offsets.
             served = everything(address)
             known = coordinated(address) if kept else None
         del kept
@@ -55,7 +55,8 @@ def record(kafka: ApacheKafka, scenario: Scenario, folder: Path) -> None:
 
 
 def settled(address: str) -> Partitions:
-    """Everything, when nothing more comes: the markers of a transaction are written after its end was answered."""
+    """Reads everything until nothing more arrives: the markers of a transaction are written after the response to
+    EndTxn."""
     seen = everything(address)
     for _ in range(20):
         before, seen = seen, everything(address)
@@ -65,7 +66,7 @@ def settled(address: str) -> Partitions:
 
 
 def copy_without_zeros(source: Path, target: Path) -> dict[str, int]:
-    """Copies all files but the lock; the sizes of those that were cut where only zeros follow."""
+    """Copies all files but the lock; returns the true sizes of files whose trailing zeros were cut off."""
     sizes = {}
     for path in sorted(path for path in source.rglob("*") if path.is_file() and path.name != ".lock"):
         content = path.read_bytes()

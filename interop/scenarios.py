@@ -1,6 +1,6 @@
 """Data that Apache Kafka writes for tests which show that Quire can read it: one function for each kind of log.
 
-Records have explicit timestamps, days apart, so that segments roll where the scenario wants it and not by the clock.
+Records have explicit timestamps, days apart, so that segments roll where the scenario needs it and not by the clock.
 """
 
 import time
@@ -24,7 +24,7 @@ START_MS = 1_767_225_600_000
 """The first of January 2026."""
 
 KEEP = {"retention.ms": "-1", "segment.ms": str(DAY_MS // 2)}
-"""Every day a segment of its own, for ever."""
+"""One segment for each day, kept forever."""
 COMPACT = KEEP | {
     "cleanup.policy": "compact",
     "min.cleanable.dirty.ratio": "0.01",
@@ -33,7 +33,7 @@ COMPACT = KEEP | {
 
 
 class Server(NamedTuple):
-    """A running Apache Kafka to be filled."""
+    """A running Apache Kafka that the scenario fills."""
 
     kafka: ApacheKafka
     address: str
@@ -43,10 +43,10 @@ class Server(NamedTuple):
 class Scenario(NamedTuple):
     name: str
     fill: Callable[[Server], list[object] | None]
-    """May return what is to be kept until the server ends: clients that would say goodbye."""
+    """May return objects that must live until the server ends, such as clients that would leave their group."""
     settings: Mapping[str, str] = {}
     killed: bool = False
-    """Whether the server ends by SIGKILL."""
+    """Whether the server is killed with SIGKILL."""
 
 
 def plain(server: Server) -> None:
@@ -62,7 +62,7 @@ def plain(server: Server) -> None:
 
 
 def codecs(server: Server) -> None:
-    """A topic for each codec, written by the Java client: its framing is the one that others have to read."""
+    """A topic for each codec, written by the Java client: other implementations must be able to read its framing."""
     for codec in CODECS:
         create(server, codec)
         lines = "".join(f"number:{n}\tkey {n}\tvalue {n} {'again and ' * 8}again\n" for n in range(12))
@@ -75,7 +75,7 @@ def codecs(server: Server) -> None:
 
 
 def expired(server: Server) -> None:
-    """Retention took the oldest segments of one log, and of another everything."""
+    """Retention has deleted the oldest segments of one log, and all records of another."""
     today = (time.time_ns() // 1_000_000 - START_MS) // DAY_MS
     config = {"segment.ms": str(DAY_MS // 2), "retention.ms": str(30 * DAY_MS)}
     for topic, days in (("headless", (0, 1, today)), ("gone", (0, 1))):
@@ -101,7 +101,7 @@ def compacted(server: Server) -> None:
 
 
 def squeezed(server: Server) -> None:
-    """Compressed batches of which the cleaner took some records, so that it had to compress the rest again."""
+    """Compressed batches from which the cleaner removed some records, so that it compressed the rest again."""
     for codec in CODECS:
         create(server, codec, config=COMPACT)
         producer = idempotent(server, codec)
@@ -138,7 +138,7 @@ def transactional(server: Server) -> None:
 
 
 def unclean(server: Server) -> None:
-    """Killed: indexes of their full size, checkpoints of a while ago, no mark; one aborted transaction."""
+    """A killed server: indexes at full size, old checkpoints, no clean-shutdown mark; one aborted transaction."""
     create(server, "unclean", config=KEEP)
     producer = idempotent(server)
     for day in range(2):
@@ -178,7 +178,7 @@ def coordinated(server: Server) -> list[object]:
 
 
 def members(server: Server, group: str, protocol: str, *instances: str | None) -> list[Any]:
-    """Members of a group, static ones where they have a name, that have divided all partitions among them."""
+    """Members of a group, static if they have a name, that have divided all partitions among themselves."""
     static = [{} if name is None else {"group.instance.id": name} for name in instances]
     consumers = [
         Consumer(
@@ -267,7 +267,7 @@ def offset_of(server: Server, topic: str, at: int) -> int:
 
 
 def cleaned(server: Server, topic: str, offset: int) -> bool:
-    """Whether the cleaner has got to `offset`, as its checkpoint says."""
+    """Whether the cleaner has reached `offset`, according to its checkpoint."""
     path = server.data_dir / "cleaner-offset-checkpoint"
     return path.exists() and f"{topic} 0 {offset}" in path.read_text().splitlines()
 

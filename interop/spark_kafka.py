@@ -1,4 +1,4 @@
-"""Spark's own connector for Kafka, `format("kafka")`, as Maven gives it: what Quire's source and sink stand beside."""
+"""Spark's own connector for Kafka, `format("kafka")`, from Maven, for comparison with Quire's source and sink."""
 
 import re
 from pathlib import Path
@@ -15,7 +15,7 @@ _MIRRORS = ("gcs-maven-central-mirror",)
 
 
 def connector_jars() -> str:
-    """For `spark.jars`: the connector, and all it needs that Spark does not have."""
+    """For `spark.jars`: the connector, and its dependencies that Spark does not have."""
     import pyspark
 
     lib = fetch(f"spark-kafka-{VERSION}", f"Spark's Kafka connector {VERSION}", _ARTIFACTS, _MIRRORS)

@@ -59,7 +59,7 @@ def topic_partitions(topic: str) -> list[TopicPartition]:
 
 
 def read(client: BlockingClient, topic: str, *, read_committed: bool = False, start: Start = BEGINNING) -> list[bytes]:
-    """The values up to where the topic ends now, partition by partition."""
+    """The values up to the current end of the topic, partition by partition."""
     ends = client.run(
         list_offsets(
             client.cluster, dict.fromkeys(topic_partitions(topic), LATEST), isolation_level=int(read_committed)

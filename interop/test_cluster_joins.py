@@ -45,10 +45,6 @@ def began_with_a_snapshot(node: MixedNode) -> bool:
     return all(int(stem) > 0 for stem in metadata_files(node, ".log"))
 
 
-def observers(cluster: MixedCluster) -> set[int]:
-    return {member.node_id for member in cluster.quorum().observers}
-
-
 def assert_serves(cluster: MixedCluster, topic: str) -> None:
     """Every broker creates a topic and has partitions of it; a group reads what was written to them."""
     brokers = [node for node in cluster.nodes.values() if node.is_broker and node.runs]
@@ -75,7 +71,7 @@ def test_nodes_of_the_other_kind_join_and_lead(kafka: ApacheKafka, cluster: Mixe
     assert_serves(cluster, "beside")
 
     controller = cluster.add(CONTROLLER)
-    soon(lambda: observers(cluster) == {BROKER, CONTROLLER})
+    soon(lambda: cluster.observers() == {BROKER, CONTROLLER})
     assert began_with_a_snapshot(controller)
     add(kafka, cluster, controller)
     assert cluster.voters() == {FOUNDER, CONTROLLER}

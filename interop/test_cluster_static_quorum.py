@@ -40,7 +40,7 @@ def test_each_kind_leads_the_other(kafka: ApacheKafka, cluster: MixedCluster) ->
     assert cluster.voters() == set(nodes)
     assert_all_serve(cluster, "first")
 
-    # One Quire node misses what the other two commit. With only that one beside it, Apache Kafka must lead.
+    # One Quire node lacks what the other two commit. If only that one is left beside it, Apache Kafka must lead.
     behind, ahead = sorted(QUIRE, key=lambda id_: id_ == cluster.leader().plan.id)
     nodes[behind].kill()
     cluster.create_topic("missed", at=nodes[KAFKA])

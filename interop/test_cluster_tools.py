@@ -30,7 +30,7 @@ def at(node: MixedNode) -> tuple[str, str]:
 
 
 def replication(kafka: ApacheKafka, node: MixedNode) -> dict[int, str]:
-    """Node -> what it is in the quorum."""
+    """Node -> its role in the quorum."""
     lines = kafka.tool("MetadataQuorumCommand", *at(node), "describe", "--replication").splitlines()
     columns = [line.split() for line in lines[1:] if line]
     return {int(column[0]): column[-1] for column in columns}

@@ -13,7 +13,7 @@ from tests.wire.clients import confluent_consumer, confluent_read
 QUIRE, KAFKA = 1, 2
 TOPIC = "both"
 TRANSACTIONAL_IDS = 12
-"""Enough that each kind coordinates some: the internal topic has eight partitions on the two of them."""
+"""Enough that each kind coordinates some: the internal topic has eight partitions on the two brokers."""
 
 
 @pytest.fixture(params=["quire", "kafka"])
@@ -75,7 +75,7 @@ def test_groups_are_coordinated_by_both_kinds(cluster: MixedCluster) -> None:
 
 
 def read_as(servers: str, group: str, wanted: int) -> int:
-    """Reads as a group until it has the wanted records, or is at all ends; commits."""
+    """Reads as a group until it has the wanted records, or has reached all ends; then commits."""
     settings = {"bootstrap.servers": servers, "group.id": group, "auto.offset.reset": "earliest"}
     consumer = confluent_kafka.Consumer(settings | {"enable.auto.commit": "false", "enable.partition.eof": "true"})
     consumer.subscribe([TOPIC])

@@ -1,4 +1,4 @@
-"""`quire transactions find-hanging` and `abort` on a transaction that hangs, which Apache Kafka can be made to have.
+"""`quire transactions find-hanging` and `abort` on a hanging transaction, which can be created on Apache Kafka.
 
 Quire refuses records of a transaction that its coordinator does not know.
 """

@@ -1,6 +1,6 @@
 """Every kind of log that Quire writes, after a clean stop and after a kill, read by Apache Kafka.
 
-DumpLogSegments reads every file without a complaint, and says of each what `quire dump-log` says. Then an Apache Kafka
+DumpLogSegments reads every file without an error, and prints the same facts as `quire dump-log`. Then Apache Kafka
 starts on the directory and serves every record at its offset.
 """
 
@@ -34,7 +34,7 @@ class Written(NamedTuple):
 
 
 ONE_PARTITION_EACH = {"offsets.topic.num.partitions": "1", "transaction.state.log.num.partitions": "1"}
-"""So few of the internal topics as Apache Kafka is given: its tool takes a while for each."""
+"""Internal topics have as few partitions as in Apache Kafka's recordings, because its tool is slow."""
 
 ENDED = [(scenario, end) for scenario in SCENARIOS for end in ("stopped", "killed")]
 
@@ -43,13 +43,13 @@ ENDED = [(scenario, end) for scenario in SCENARIOS for end in ("stopped", "kille
 def written(
     request: pytest.FixtureRequest, kafka: ApacheKafka, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Written]:
-    """A data directory that Quire filled, and what it served before it ended in one way or the other."""
+    """A data directory that Quire filled, and what Quire served before it was stopped or killed."""
     scenario: Scenario
     scenario, end = request.param
     data_dir = tmp_path_factory.mktemp(scenario.name) / "data"
     with Cluster(data_dir=data_dir, config=ONE_PARTITION_EACH | dict(scenario.settings)) as quire:
         kept = scenario.fill(Server(kafka, quire.bootstrap_servers, data_dir))
-        # In this order: who asks a coordinator has it write first what could have waited a moment.
+        # In this order: a request to a coordinator makes it write records that could have waited.
         known = coordinated(quire.bootstrap_servers)
         served = settled(quire.bootstrap_servers)
         if end == "killed":

@@ -1,4 +1,4 @@
-"""A data directory that Quire formatted and filled, opened by an Apache Kafka server; and back."""
+"""A data directory that Quire formatted and filled, opened by an Apache Kafka server, and by Quire again."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""A data directory that Apache Kafka formatted and filled, opened by Quire; and back.
+"""A data directory that Apache Kafka formatted and filled, opened by Quire, and by Apache Kafka again.
 
 The recorded directories in tests/golden are made the same way, and tested without Java.
 """

@@ -5,7 +5,7 @@ in its name, in its first transaction, so that the batch of its second one looks
 
 After the refusal it aborts, and begins with number 0 in the same epoch, because UNKNOWN_PRODUCER_ID tells it that the
 partition has forgotten its producer id. That is refused too. When `delivery.timeout.ms` has passed, it aborts again and
-gets a new epoch. It is slow, but loses nothing.
+gets a new epoch. This is slow, but no record is lost.
 """
 
 from pathlib import Path

@@ -1,7 +1,7 @@
 """Spark's `format("kafka")` on Quire and Quire's `format("quire")` on Apache Kafka: the same jobs, the same results.
 
-Each job runs three times: Spark's connector against Quire, Quire's source against Apache Kafka, and, to know that the
-expectation is right, Spark's connector against Apache Kafka.
+Each job runs three times: Spark's connector against Quire, Quire's source against Apache Kafka, and, to check the
+expectation, Spark's connector against Apache Kafka.
 """
 
 import itertools
@@ -27,7 +27,7 @@ from quire_samples.inventory.topics import partitions_of
 CLUSTER_ID = "4L6g3nShT-eMCtK--X86sw"
 RECORDS = 500
 START_MS = (time.time_ns() // 3_600_000_000_000) * 3_600_000
-"""Within the last hour: what is old is removed by retention."""
+"""Within the last hour, because retention removes older records."""
 _numbers = itertools.count()
 
 
@@ -160,7 +160,7 @@ def test_a_batch_begins_and_ends_at_offsets_and_times(
         spark, subscribePattern=f"^{topic}$", startingTimestamp=str(START_MS + RECORDS), endingOffsets="latest"
     )
     with pytest.raises(PySparkException):
-        later.count()  # nothing is that late, and that is an error unless the job asks for less
+        later.count()  # no record is that late, which is an error by default
     assert side.read(spark, assign=f'{{"{topic}": [1]}}').count() == per_partition[1]
 
 
@@ -270,6 +270,6 @@ def test_a_stream_is_written_and_what_it_wrote_is_all_there(
             .start()
         )
         query.awaitTermination()
-        # Nothing failed, so the connector that writes at least once has written once too.
+        # Nothing failed, so the connector that writes at least once has also written each row once.
         written = sorted(bytes(value or b"").decode() for _, _, value, _ in written_to(client, copy))
         assert written == numbered(0, RECORDS * (round_ + 1))

@@ -1,4 +1,4 @@
-"""Pipelines on three nodes of Apache Kafka, one of which is killed in the middle: everything comes out once.
+"""Pipelines on three nodes of Apache Kafka, one of which is killed in the middle: every record is processed once.
 
 An inventory with its processor and its archive, and a stream that Spark copies from topic to topic, run while a broker
 is killed with -9 and restarts after a while.
@@ -129,7 +129,7 @@ def test_everything_comes_out_once_although_a_broker_is_killed(
 
 
 def assert_replicated(client: BlockingClient, topic: str) -> None:
-    """As the brokers' defaults say: the inventory's topics name no replication factor."""
+    """The brokers' default applies, because the inventory's topics name no replication factor."""
     client.run(client.cluster.refresh([topic]))
     partitions = client.cluster.metadata.topics[topic].partitions.values()
     assert {len(partition.replicas) for partition in partitions} == {3}

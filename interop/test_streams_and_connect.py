@@ -55,7 +55,7 @@ def test_a_count_of_kafka_streams_that_is_killed_and_started_again_counts_everyt
     state = tmp_path / "state"
     for number in range(3):
         say(ROUNDS // 3)
-        # Killed in the middle of its work, whatever it is doing.
+        # Killed in the middle of its work.
         with kafka.program(tmp_path, str(COUNT), address, str(state), killed=True):
             wait_until(more_than(len(committed(address, "counts"))), f"it counts, {number}")
     say(1)
@@ -94,9 +94,9 @@ topics=lines
 def test_a_connect_worker_carries_a_file_through_a_topic_into_another_file(
     kafka: ApacheKafka, quire: Cluster, tmp_path: Path
 ) -> None:
-    places = {"address": quire.bootstrap_servers, "folder": tmp_path}
+    settings = {"address": quire.bootstrap_servers, "folder": tmp_path}
     for name, text in (("worker", WORKER), ("source", SOURCE), ("sink", SINK)):
-        (tmp_path / f"{name}.properties").write_text(text.format(**places))
+        (tmp_path / f"{name}.properties").write_text(text.format(**settings))
     create(Server(kafka, quire.bootstrap_servers, tmp_path), "lines")
     lines = [f"line {number}" for number in range(2000)]
     (tmp_path / "in.txt").write_text("".join(f"{line}\n" for line in lines[:1000]))

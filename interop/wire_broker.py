@@ -1,4 +1,4 @@
-"""Runs an Apache Kafka for tests/wire, with the settings that those tests give to Quire, until it is interrupted.
+"""Runs Apache Kafka for tests/wire, with the settings that those tests give to Quire, until it is interrupted.
 
 `python -m interop.wire_broker` prints the address to put into QUIRE_WIRE_BOOTSTRAP.
 """

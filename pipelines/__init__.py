@@ -1,1 +1,1 @@
-"""Sample pipelines on Quire, to run and to learn from: one in each folder."""
+"""Sample pipelines on Quire, one in each folder."""

@@ -22,10 +22,11 @@ What holds after which fault:
 from collections.abc import Callable, Sequence
 
 from quire.protocol.messages.fetch import PartitionData
-from quire.protocol.records import InvalidRecords, Record, check_crc, decode_batch, walk_batches
+from quire.protocol.records import InvalidRecords, Record, walk_batches
 from simulator.expiry import gone_before
 from simulator.ledger import Floor, Known, Ledger, PartitionBook
 from simulator.read_committed import Filter, as_marker, marker_of
+from simulator.served import records_of
 from simulator.superseded import check_survivors, is_compacted
 from simulator.transaction_checker import TransactionChecker
 from simulator.violation import Violation
@@ -163,8 +164,7 @@ class Checker:
         self.read_up_to, self.read_epoch = next_offset, -1
         for number, header in enumerate(walk_batches(content)):
             try:
-                check_crc(content, header)
-                records = decode_batch(content, header)
+                records = list(records_of(content[header.position : header.end]))
             except InvalidRecords as error:
                 raise Violation("no broken batch is served", f"{book}: {error.message}") from error
             # The first batch contains the requested offset, and may begin before it.

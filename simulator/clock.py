@@ -19,24 +19,20 @@ TICK_MS = 1e-6
 
 
 class SimTimer:
-    __slots__ = ("_callback", "sequence", "when_ms")
+    __slots__ = ("callback", "sequence", "when_ms")
 
     def __init__(self, when_ms: float, sequence: int, callback: Callable[[], None]) -> None:
         self.when_ms = when_ms
         self.sequence = sequence
-        self._callback: Callable[[], None] | None = callback
+        self.callback: Callable[[], None] | None = callback
+        """None once it has run or was cancelled."""
 
     @property
     def cancelled(self) -> bool:
-        return self._callback is None
+        return self.callback is None
 
     def cancel(self) -> None:
-        self._callback = None
-
-    def run(self) -> None:
-        callback, self._callback = self._callback, None
-        if callback is not None:
-            callback()
+        self.callback = None
 
 
 class SimClock:
@@ -57,9 +53,10 @@ class SimClock:
         return self._monotonic_ms
 
     def call_later(self, delay_ms: float, callback: Callable[[], None]) -> SimTimer:
-        timer = SimTimer(self._monotonic_ms + max(0.0, delay_ms), self._sequence, callback)
+        when_ms = self._monotonic_ms + delay_ms if delay_ms > 0.0 else self._monotonic_ms
+        timer = SimTimer(when_ms, self._sequence, callback)
         self._sequence += 1
-        heappush(self._timers, (timer.when_ms, timer.sequence, timer))
+        heappush(self._timers, (when_ms, timer.sequence, timer))
         return timer
 
     def call_soon(self, callback: Callable[[], None]) -> None:
@@ -71,25 +68,28 @@ class SimClock:
 
     def step(self) -> bool:
         """Runs the next batch and its call_soon callbacks; False if there is nothing left to do."""
-        if not self._soon:
-            upcoming = self._next_timer()
-            if upcoming is None:
+        timers, soon = self._timers, self._soon
+        if not soon:
+            upcoming_ms = self._next_ms()
+            if upcoming_ms is None:
                 return False
-            self._advance_to(upcoming.when_ms)
+            self._advance_to(upcoming_ms)
         self._steps_at_this_instant += 1
         assert self._steps_at_this_instant < LIVELOCK_STEPS, "time stands still: callbacks call each other forever"
-        batch_end = self._sequence
-        while (timer := self._next_timer()) and timer.when_ms <= self._monotonic_ms and timer.sequence < batch_end:
-            heappop(self._timers)
-            timer.run()
-        for _ in range(len(self._soon)):
-            self._soon.popleft()()
+        now_ms, batch_end = self._monotonic_ms, self._sequence
+        while timers and timers[0][0] <= now_ms and timers[0][1] < batch_end:
+            timer = heappop(timers)[2]
+            callback, timer.callback = timer.callback, None
+            if callback is not None:
+                callback()
+        for _ in range(len(soon)):
+            soon.popleft()()
         return True
 
     def run_for(self, duration_ms: float) -> None:
         """Runs everything due in the next `duration_ms` and leaves the clock exactly there."""
         end_ms = self._monotonic_ms + duration_ms
-        while self._soon or ((timer := self._next_timer()) and timer.when_ms <= end_ms):
+        while self._soon or ((next_ms := self._next_ms()) is not None and next_ms <= end_ms):
             self.step()
         self._advance_to(end_ms)
 
@@ -97,20 +97,21 @@ class SimClock:
         """Steps until `condition` holds; a condition not met within `limit_ms` of virtual time fails the test."""
         end_ms = self._monotonic_ms + limit_ms
         while not condition():
-            upcoming = self._next_timer()
-            assert self._soon or upcoming, "nothing is left to do, and the condition was never met"
-            assert self._soon or (upcoming and upcoming.when_ms <= end_ms), f"not met within {limit_ms} ms"
+            next_ms = self._monotonic_ms if self._soon else self._next_ms()
+            assert next_ms is not None, "nothing is left to do, and the condition was never met"
+            assert next_ms <= end_ms, f"not met within {limit_ms} ms"
             self.step()
 
     def run_until_idle(self, limit_ms: float = 600_000) -> None:
         """Steps until no event is left: for simulations without periodic timers."""
-        self.run_until(lambda: not self._soon and self._next_timer() is None, limit_ms)
+        self.run_until(lambda: not self._soon and self._next_ms() is None, limit_ms)
 
-    def _next_timer(self) -> SimTimer | None:
+    def _next_ms(self) -> float | None:
+        """When the next timer is due that was not cancelled."""
         timers = self._timers
-        while timers and timers[0][2].cancelled:
+        while timers and timers[0][2].callback is None:
             heappop(timers)
-        return timers[0][2] if timers else None
+        return timers[0][0] if timers else None
 
     def _advance_to(self, when_ms: float) -> None:
         if when_ms > self._monotonic_ms:
@@ -169,7 +170,8 @@ class HostClock:
         return self._clock.now_ms() + self.skew_ms + int(self.ahead_ms())
 
     def monotonic_ms(self) -> float:
-        return self._clock.monotonic_ms() + self.ahead_ms()
+        now_ms = self._clock.monotonic_ms()
+        return now_ms + (self._ahead_ms + (self._rate - 1.0) * (now_ms - self._since_ms))
 
     def ahead_ms(self) -> float:
         """How far it is ahead of the world's clock, besides its skew."""

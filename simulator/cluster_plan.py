@@ -24,6 +24,16 @@ FEWEST_BROKERS = 2
 DURATION_MS = (60_000.0, 70_000.0)
 LEAST = Least(seconds=60.0, writes=2000, faults=10)
 """Of a seed at full length."""
+SHORTEST = {
+    "log.cleaner.backoff.ms": 200,
+    "log.retention.check.interval.ms": 500,
+    "log.flush.offset.checkpoint.interval.ms": 500,
+    "log.flush.start.offset.checkpoint.interval.ms": 500,
+    "replica.high.watermark.checkpoint.interval.ms": 500,
+    "metadata.log.max.snapshot.interval.ms": 3000,
+    "metadata.log.max.record.bytes.between.snapshots": 4000,
+}
+"""Of a seed at full length: what is repeated. In a shorter one it must happen more often to happen at all."""
 PACE = 2.5
 OBSERVERS = (0, 0, 1, 2)
 """Brokers beside three controllers."""
@@ -64,10 +74,16 @@ def cluster_plan_of(seed: int, *, nodes: int | None = None, scale: float = 1.0) 
         fault_pause_ms=random.choice((600.0, 1500.0, 4000.0)),
         roles=_roles(random.stream("roles"), count),
         keeps_majority=random.chance(0.5),
-        node_settings=plan.node_settings | _quorum_settings(random) | _session_settings(random),
+        node_settings=_repeated(plan.node_settings, scale) | _quorum_settings(random) | _session_settings(random),
     )
     plan = with_replication(SimRandom(seed).stream("replication"), plan)
     return _with_voters(random.stream("voters"), plan)
+
+
+def _repeated(settings: dict[str, str], scale: float) -> dict[str, str]:
+    if scale < 1.0:
+        return settings
+    return settings | {name: str(max(shortest, int(settings[name]))) for name, shortest in SHORTEST.items()}
 
 
 def _with_voters(random: SimRandom, plan: Plan) -> Plan:

@@ -21,6 +21,7 @@ each step of an operation in turn:
 
 import errno
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from zlib import crc32
 
 from quire.seams import Buffer
@@ -189,10 +190,15 @@ class SimDisk:
         """Files that are open now, in the order they were opened: for tests that nothing leaks."""
         return [file.path for file in self._open.values()]
 
-    def peek_names(self, path: str) -> list[str]:
-        """The names in a folder, none if it does not exist. Not a call: no fault hits it."""
+    def peek_names(self, path: str) -> Sequence[str]:
+        """The names in a folder, none if it does not exist; the same object until they change. Not a call: no fault
+        hits it."""
         node = self._find(path)
-        return sorted(node.entries) if isinstance(node, FolderNode) else []
+        return node.names if isinstance(node, FolderNode) else ()
+
+    def peek_changes(self, path: str) -> int:
+        """How often a file was changed so far. Not a call, as `peek_names`."""
+        return self._file(path).changes
 
     def peek(self, path: str, position: int = 0) -> bytes:
         """A file from `position` on, as it was written. Not a call, as `peek_names`."""
@@ -232,7 +238,7 @@ class SimDisk:
 
     def list_dir(self, path: str) -> list[str]:
         self.calls.read("list", path)
-        return sorted(self._folder(path).entries)
+        return list(self._folder(path).names)
 
     def make_dirs(self, path: str) -> None:
         folder = self._root
@@ -372,17 +378,17 @@ class SimDisk:
             raise trouble
 
     def _find(self, path: str) -> FileNode | FolderNode | None:
+        return self._walk(_parts(path))
+
+    def _walk(self, parts: Sequence[str]) -> FileNode | FolderNode | None:
         self.calls.check_alive()
         node: FileNode | FolderNode | None = self._root
-        for part in _parts(path):
+        for part in parts:
             node = node.entries.get(part) if isinstance(node, FolderNode) else None
         return node
 
     def _folder(self, path: str) -> FolderNode:
-        node = self._find(path)
-        if not isinstance(node, FolderNode):
-            raise os_error(errno.ENOENT if node is None else errno.ENOTDIR, path)
-        return node
+        return _as_folder(self._find(path), path)
 
     def _file(self, path: str) -> FileNode:
         node = self._find(path)
@@ -392,10 +398,17 @@ class SimDisk:
 
     def _parent(self, path: str) -> tuple[FolderNode, str]:
         *above, name = _parts(path)
-        return self._folder("/".join(above)), name
+        return _as_folder(self._walk(above), path), name
 
 
-def _parts(path: str) -> list[str]:
-    parts = [part for part in path.split("/") if part not in ("", ".")]
+def _as_folder(node: FileNode | FolderNode | None, path: str) -> FolderNode:
+    if not isinstance(node, FolderNode):
+        raise os_error(errno.ENOENT if node is None else errno.ENOTDIR, path)
+    return node
+
+
+@lru_cache(maxsize=10_000)
+def _parts(path: str) -> tuple[str, ...]:
+    parts = tuple(part for part in path.split("/") if part not in ("", "."))
     assert ".." not in parts, f"the simulated disk does not support ..: {path}"
     return parts

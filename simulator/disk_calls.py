@@ -4,6 +4,7 @@ import errno
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from simulator.trace import Trace
 
@@ -35,8 +36,7 @@ class Crashed(BaseException):
         self.disk = disk
 
 
-@dataclass(frozen=True, slots=True)
-class DiskCall:
+class DiskCall(NamedTuple):
     """A call about to happen. Changing calls are numbered from 1; reads carry the number of the last change."""
 
     number: int

@@ -4,6 +4,10 @@ Every plan has its own mix of faults and frequencies, so that rare combinations 
 is a task that causes faults until it is stopped; `stop` ends all faults that are still active. In a cluster each fault
 strikes one node, and several nodes may be struck at once. If the plan says so, a majority of the voters always works:
 then the cluster must make progress all the time, not only at the end.
+
+Where faults come faster than nodes restart and sessions expire, most partitions have no leader most of the time, and
+clients write little. Then faults come in bursts: after each a lull lasts until clients have caught up. What has begun
+ends by itself meanwhile.
 """
 
 import errno
@@ -26,6 +30,8 @@ RESTART_MS = (5.0, 1500.0)
 LONG_RESTART_MS = (1500.0, 12_000.0)
 PAUSES_MS = ((20.0, 500.0), (500.0, 6000.0), (6000.0, 30_000.0))
 RATES = (0.5, 0.9, 0.99, 1.01, 1.1, 2.0)
+BURST_MS = (5000.0, 15_000.0)
+LULL_POLL_MS = 100.0
 LEADER_CHANCE = 0.4
 AT_ONCE = ("kill", "power loss", "clean stop", "pause")
 STILL_OPERATING = (MachineState.STARTING, MachineState.SERVING)
@@ -52,7 +58,8 @@ class Faults:
         self._machines = machines
         self._random = random
         self._plan = plan
-        self._ending = self._stopped = False
+        self._ending = self._stopped = self._in_lull = False
+        self._burst_ends_ms = 0.0
         self._failed_lives: list[Life] = []
         """Lives in which a call to the disk failed."""
         self._doomed: dict[str, None] = {}
@@ -91,13 +98,27 @@ class Faults:
     async def run(self) -> None:
         kinds = self._kinds()
         hat = [kind for kind, weight in self._plan.faults.items() for _ in range(weight)]
+        self._begin_burst()
         while hat and not self._ending:
             await sleep(self._scene.clock, self._random.between(0.0, 2 * self._plan.fault_pause_ms))
+            if self._scene.needs_lull and self._scene.clock.monotonic_ms() >= self._burst_ends_ms:
+                await self._lull()
             if not self._ending:
                 kind = self._random.choice(hat)
                 machine = self._victim()
                 if kind not in TAKES_A_NODE_AWAY or self._can_spare(machine):
                     kinds[kind](machine)
+
+    def _begin_burst(self) -> None:
+        self._burst_ends_ms = self._scene.clock.monotonic_ms() + self._random.between(*BURST_MS)
+
+    async def _lull(self) -> None:
+        self._scene.tell("no new faults until clients have caught up")
+        self._in_lull = True
+        while self._scene.needs_lull and not self._ending:
+            await sleep(self._scene.clock, LULL_POLL_MS)
+        self._in_lull = False
+        self._begin_burst()
 
     def begin_no_more(self) -> None:
         """Those that are active end by themselves."""
@@ -136,7 +157,7 @@ class Faults:
         """A node may also die during its start: recovery must tolerate an interruption anywhere."""
         self._doomed.pop(machine.name, None)
         deaths = [death for death in Death if self._plan.faults.get("power loss" if death.loses_power else "kill")]
-        if deaths and not self._ending and self._random.chance(0.2):
+        if deaths and not (self._ending or self._in_lull) and self._random.chance(0.2):
             death = self._random.choice(deaths)
             effect = self._begins(f"{death.value} during the start", of=machine)
             machine.doom(death, 1 + self._random.below(60), effect)

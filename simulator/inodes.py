@@ -25,11 +25,13 @@ NameChange: TypeAlias = tuple[tuple[str, "FileNode | FolderNode | None"], ...]
 
 
 class FileNode:
-    __slots__ = ("_flips", "_lost_sectors", "_platter", "_unsynced", "content", "modified_ms")
+    __slots__ = ("_flips", "_lost_sectors", "_platter", "_unsynced", "changes", "content", "modified_ms")
 
     def __init__(self, content: bytes | bytearray = b"", modified_ms: int = 0) -> None:
         self.content = bytearray(content)
         self.modified_ms = modified_ms
+        self.changes = 0
+        """How often the content has changed."""
         self._platter = bytearray(content)
         self._unsynced: list[FileChange] = []
         self._lost_sectors: set[int] = set()
@@ -42,6 +44,7 @@ class FileNode:
         assert position < len(self._platter) and not self._unsynced, "what was not synced may be lost, not damaged"
         for image in (self.content, self._platter):
             image[position] ^= 1 << bit
+        self.changes += 1
         self._flips[position] = self._flips.get(position, 0) ^ 1 << bit
 
     def as_written(self, start: int = 0) -> bytes:
@@ -54,12 +57,14 @@ class FileNode:
         return bytes(found[start:])
 
     def write(self, data: bytes, position: int) -> None:
+        self.changes += 1
         _apply(self.content, (position, data))
         if self._flips:
             self._flips = {at: bits for at, bits in self._flips.items() if not position <= at < position + len(data)}
         self._unsynced.append(self._with_whole_sectors(position, data))
 
     def truncate(self, size: int) -> None:
+        self.changes += 1
         _apply(self.content, (size, None))
         self._flips = {at: bits for at, bits in self._flips.items() if at < size}
         self._unsynced.append((size, None))
@@ -129,12 +134,20 @@ class FileNode:
 
 
 class FolderNode:
-    __slots__ = ("_platter", "_unsynced", "entries")
+    __slots__ = ("_names", "_platter", "_unsynced", "entries")
 
     def __init__(self, entries: "dict[str, FileNode | FolderNode] | None" = None) -> None:
         self.entries = entries or {}
         self._platter = dict(self.entries)
         self._unsynced: list[NameChange] = []
+        self._names: tuple[str, ...] | None = None
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Sorted; the same object until one changes."""
+        if self._names is None:
+            self._names = tuple(sorted(self.entries))
+        return self._names
 
     def set_name(self, name: str, node: "FileNode | FolderNode | None") -> None:
         self._change(((name, node),))
@@ -143,8 +156,9 @@ class FolderNode:
         self._change(((source, None), (target, self.entries[source])))
 
     def sync(self) -> None:
-        self._platter = dict(self.entries)
-        self._unsynced.clear()
+        if self._unsynced:
+            self._platter = dict(self.entries)
+            self._unsynced.clear()
 
     def after_power_loss(self, random: SimRandom, *, reorder: bool) -> "FolderNode":
         found = dict(self._platter)
@@ -158,6 +172,7 @@ class FolderNode:
 
     def _change(self, change: NameChange) -> None:
         self._unsynced.append(change)
+        self._names = None
         _set_names(self.entries, change)
 
 

@@ -2,9 +2,11 @@
 
 from typing import NamedTuple
 
-AHEAD = 1.1
+AHEAD = 1.05
 """Clients rest longer while there have been this many times the writes that are needed by then."""
 AHEAD_PACE = 4.0
+BEHIND_PACE = 0.4
+"""They rest less while there have been too few."""
 
 
 class Least(NamedTuple):
@@ -19,7 +21,19 @@ class Least(NamedTuple):
 
     def pace(self, seconds: float, writes: int) -> float:
         """How much longer clients should rest. More writes than needed cost time without testing much more."""
-        return AHEAD_PACE if writes > AHEAD * self.writes * seconds / self.seconds else 1.0
+        needed = self.writes * self._share(seconds)
+        if writes < needed:
+            return BEHIND_PACE
+        return AHEAD_PACE if writes > AHEAD * needed else 1.0
+
+    def needs_lull(self, seconds: float, writes: int, faults: int) -> bool:
+        """Whether clients have written too little by now because faults leave them no time."""
+        share = self._share(seconds)
+        return writes < self.writes * share and faults >= self.faults * share
+
+    def _share(self, seconds: float) -> float:
+        """How much of everything there should have been by now."""
+        return min(1.0, seconds / self.seconds)
 
     def lacks(self, seconds: float, writes: int, faults: int) -> str | None:
         """What there was too little of, for a person."""

@@ -79,6 +79,7 @@ class Machine:
         """How reliable the node's requests to its own parts are."""
         self.sync_failed = False
         """A sync failed, so the page cache has data that will never be on disk: this life ends with a power loss."""
+        self._had_failed_directory = False
         self.leaving_lives: list[Life] = []
         self.started_at_ms = 0.0
         """When it started, or continued after a pause."""
@@ -217,6 +218,11 @@ class Machine:
             return False
         return any(directory.failure is not None for directory in self.node.partitions.directories())
 
+    @property
+    def had_failed_directory(self) -> bool:
+        """Whether a data directory has ever failed; its broker cannot prove that it has lost nothing."""
+        return self._had_failed_directory or self.has_failed_directory
+
     def _serving(self) -> None:
         if self.state is MachineState.STARTING:
             self.state = MachineState.SERVING
@@ -245,6 +251,7 @@ class Machine:
         if self.sync_failed and not death.loses_power:
             death = Death.POWER_LOSS
         flushed = self.flushed()
+        self._had_failed_directory = self.had_failed_directory
         self.state = MachineState.DOWN
         self.spare()
         self.sync_failed = False

@@ -2,11 +2,12 @@
 
 A machine that loses power loses, of each of its logs, at most what was not flushed. A partition loses records only if
 no machine is left that has them all: `in_sync` are the replicas that have everything that was acknowledged with
-acks=all (its ISR and ELR), and `hurt` are those of them that have lost power since. With one replica, its machine
-decides alone; losses of other machines do not matter.
+acks=all (its ISR and ELR), and `hurt` are machines that have lost power since they had everything. With one replica,
+its machine decides alone; losses of other machines do not matter. A replica outside of `in_sync` that is hurt matters
+if it is elected all the same.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 
 class Replicas:
@@ -20,12 +21,15 @@ class Replicas:
         self.hurt: dict[str, int] = {}
         """With the end of what was on disk."""
 
-    def are(self, in_sync: Iterable[str]) -> None:
-        """The controller has decided. A replica that is new among them has caught up with one that has everything."""
+    def are(self, in_sync: Iterable[str], has_returned: Callable[[str], bool] = lambda _: True) -> None:
+        """The controller has decided. A replica that is new among them has caught up with one that has everything.
+
+        Unless it had caught up before it lost power, and has not returned since: then it may lack the end.
+        """
         names = tuple(in_sync)
         if names and names != self.in_sync:
             for name in names:
-                if name not in self.in_sync:
+                if name not in self.in_sync and has_returned(name):
                     self.settled(name)
             self.in_sync = names
 
@@ -33,10 +37,8 @@ class Replicas:
         """A machine has lost power: returns whether the partition may have lost what was not flushed."""
         if not self.in_sync:
             return True
-        if machine not in self.in_sync:
-            return False
         self.hurt.setdefault(machine, flushed)
-        return self.are_lost
+        return machine in self.in_sync and self.are_lost
 
     @property
     def are_lost(self) -> bool:

@@ -9,9 +9,12 @@ from collections import deque
 from collections.abc import Callable
 from hashlib import blake2b
 
+HASHED_TOGETHER = 1000
+"""Lines: hashing them one by one takes several times as long."""
+
 
 class Trace:
-    __slots__ = ("_echo", "_hash", "_recent", "_story", "events", "speaker")
+    __slots__ = ("_echo", "_hash", "_not_hashed", "_recent", "_story", "events", "speaker")
 
     def __init__(self, *, keep: int = 200, echo: Callable[[str], None] | None = None) -> None:
         """`echo` is called with every line as it happens."""
@@ -20,6 +23,7 @@ class Trace:
         """The node whose code runs now, if there are several."""
         self._echo = echo
         self._hash = blake2b(digest_size=16)
+        self._not_hashed: list[str] = []
         self._recent: deque[str] = deque(maxlen=keep)
         self._story: deque[str] = deque(maxlen=keep)
 
@@ -27,8 +31,9 @@ class Trace:
         """A small event: a write to disk, a segment sent."""
         self.events += 1
         self._recent.append(line)
-        self._hash.update(line.encode())
-        self._hash.update(b"\n")
+        self._not_hashed.append(line)
+        if len(self._not_hashed) >= HASHED_TOGETHER:
+            self._hash_all()
         if self._echo is not None:
             self._echo(line)
 
@@ -39,7 +44,12 @@ class Trace:
 
     @property
     def digest(self) -> str:
+        self._hash_all()
         return self._hash.hexdigest()
+
+    def _hash_all(self) -> None:
+        self._hash.update("".join(f"{line}\n" for line in self._not_hashed).encode())
+        self._not_hashed.clear()
 
     def recent(self) -> list[str]:
         return list(self._recent)

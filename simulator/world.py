@@ -20,6 +20,7 @@ from simulator.clock import SimClock
 from simulator.cluster_settings import dynamic_settings_of, first_voters, settings_of
 from simulator.disk import Crashed
 from simulator.faults import Faults
+from simulator.garbage import rare_collections
 from simulator.hosts import node_names
 from simulator.ledger import Ledger
 from simulator.limits import applied
@@ -169,7 +170,7 @@ class World:
 
     def run(self) -> RunReport:
         violation: Violation | None = None
-        with self._log.attached(), applied(self.plan.limits):
+        with self._log.attached(), applied(self.plan.limits), rare_collections():
             try:
                 self._run()
             except Violation as error:
@@ -226,8 +227,10 @@ class World:
         least = self.plan.least
         if least is not None:
             seconds, writes = self._attacked_ms / 1000, self.scene.ledger.counts.writes_acknowledged
-            self._lacks = least.lacks(seconds, writes, self._faults.counts.total)
+            faults = self._faults.counts.total
+            self._lacks = least.lacks(seconds, writes, faults)
             self.scene.pace = self.plan.pace * least.pace(seconds, writes)
+            self.scene.needs_lull = least.needs_lull(seconds, writes, faults)
 
     def _check_all(self) -> None:
         self._check_that_all_agree()
@@ -383,9 +386,8 @@ class World:
             raise Violation("no callback raises", f"{type(error).__name__}: {error}") from error
         if self._log.unexpected is not None:
             raise Violation("no request fails unexpectedly", self._log.unexpected)
-        for machine in self.machines:
-            if machine.state is MachineState.STARTING:
-                self._check_that_it_starts(machine)
+        if self.scene.alone:
+            self._check_that_it_starts(self.machine)
         self._white_box.follow(self.clock.monotonic_ms())
 
     def _machine_of(self, crash: Crashed) -> Machine:
@@ -393,8 +395,10 @@ class World:
 
     def _check_that_it_starts(self, machine: Machine) -> None:
         """A node on its own must start whatever happens; one of several may have to wait for the others."""
+        if machine.state is not MachineState.STARTING:
+            return
         late = self.clock.monotonic_ms() - machine.started_at_ms > START_LIMIT_MS
-        if late and self.scene.alone and not self._has_trouble(machine):
+        if late and not self._has_trouble(machine):
             raise Violation("the node never hangs", f"it has not started within {START_LIMIT_MS:.0f} ms")
 
     def _has_trouble(self, machine: Machine) -> bool:

@@ -7,5 +7,5 @@ from hypothesis import settings
 settings.register_profile("quire", deadline=None)
 settings.load_profile("quire")
 
-# A shell that starts the tests in its background has them ignore Ctrl-C, and so would every program that they start.
+# A shell that starts the tests in the background makes them, and every program that they start, ignore Ctrl-C.
 signal.signal(signal.SIGINT, signal.default_int_handler)

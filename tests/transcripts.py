@@ -1,7 +1,7 @@
 """Transcripts in plain text, replayed and compared word for word.
 
-Each block of a file is a command, a line of dashes and what happened. `QUIRE_REWRITE=1 pytest FOLDER` writes what
-happens now in place of what is there; read the difference before you commit it.
+Each block of a file is a command, a line of dashes and what happened. `QUIRE_REWRITE=1 pytest FOLDER` replaces the
+recorded text with what happens now; read the difference before you commit it.
 """
 
 import os
@@ -14,7 +14,7 @@ LINE = "----"
 
 class Stage(Protocol):
     story: list[str]
-    """What has happened since it was last cleared."""
+    """The lines since it was last cleared."""
 
     def command(self, name: str, words: list[str]) -> None: ...
 
@@ -26,7 +26,7 @@ def stories(folder: Path) -> list[Path]:
 
 
 def play(text: str, begin: Callable[[list[str]], Stage]) -> str:
-    """The first command of a story is given to `begin`, as words; all others to the stage that this returns."""
+    """`begin` gets the words of the first command; the stage that it returns gets all others."""
     stage: Stage | None = None
     told: list[str] = []
     for block in text.strip().split("\n\n"):

@@ -9,7 +9,7 @@ an incomplete archive would prove nothing. `find_gaps` checks an archived table:
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812
 
-from quire.spark.parsing import PLACE, Rule, parse_json
+from quire.spark.parsing import ORIGIN, Rule, parse_json
 
 EVENT_SCHEMA = (
     "item string, sequence long, change long, level long, kind string, command string, line int, lines int, "
@@ -41,7 +41,7 @@ def archive_refusals(records: DataFrame) -> DataFrame:
 
 
 def find_gaps(events: DataFrame) -> DataFrame:
-    """item, first_missing and last_missing of every stretch of numbers that is not there; none, if all is well."""
+    """item, first_missing and last_missing of every range of missing numbers; no rows if nothing is missing."""
     before = F.coalesce(F.lag("sequence").over(Window.partitionBy("item").orderBy("sequence")), F.lit(0))
     numbered = events.select("item", "sequence").distinct().withColumn("before", before)
     return numbered.where(F.col("sequence") > F.col("before") + 1).select(
@@ -50,11 +50,11 @@ def find_gaps(events: DataFrame) -> DataFrame:
 
 
 def _rows(parsed: DataFrame) -> DataFrame:
-    """The fields, where the record was, and the date on which it was written."""
+    """The fields, the origin of the record, and the date on which it was written."""
     checked = parsed.withColumn("event", F.when(F.col("error").isNull(), F.col("event")).otherwise(_stop()))
-    return checked.select("event.*", *PLACE, F.to_date("timestamp").alias("date"))
+    return checked.select("event.*", *ORIGIN, F.to_date("timestamp").alias("date"))
 
 
 def _stop() -> Column:
-    place = F.format_string("%s-%d has something at offset %d", "topic", "partition", "offset")
-    return F.raise_error(F.concat(place, F.lit(" that no processor wrote: "), "error"))
+    origin = F.format_string("%s-%d has something at offset %d", "topic", "partition", "offset")
+    return F.raise_error(F.concat(origin, F.lit(" that no processor wrote: "), "error"))

@@ -5,7 +5,8 @@ from pyspark.sql import functions as F  # noqa: N812
 
 
 def archive(records: DataFrame) -> DataFrame:
-    """The record and where it was, and the date on which it came; a key that is not text is complete only in `key`."""
+    """The record, its origin, and the date on which it was written; a key that is not text is complete only in
+    `key`."""
     return records.select(
         F.to_date("timestamp").alias("date"),
         "topic",

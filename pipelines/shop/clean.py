@@ -34,13 +34,13 @@ def clean(records: DataFrame) -> DataFrame:
 
 
 def _drop_duplicates(parsed: DataFrame) -> DataFrame:
-    """Drops events whose id has been there, and those later than the watermark, and never a broken one.
+    """Drops events with a repeated id and late events, and never a broken one.
 
-    A broken record has no event time here, so no watermark is past it, and its place for an id, which no other has.
+    A broken record has no event time here, so no watermark is past it, and its unique position serves as its id.
     """
     good = F.col("error").isNull()
-    place = F.concat_ws("/", "topic", "partition", "offset")
+    position = F.concat_ws("/", "topic", "partition", "offset")
     identified = parsed.withColumn("event_time", F.when(good, F.col("event.event_time"))).withColumn(
-        "event_id", F.when(good, F.concat(F.lit("id/"), "event.event_id")).otherwise(F.concat(F.lit("at/"), place))
+        "event_id", F.when(good, F.concat(F.lit("id/"), "event.event_id")).otherwise(F.concat(F.lit("at/"), position))
     )
     return identified.withWatermark("event_time", ALLOWED_LATENESS).dropDuplicatesWithinWatermark(["event_id"])

@@ -13,7 +13,7 @@ SCHEMA = (
 )
 
 CLEAN_SCHEMA = f"{SCHEMA}, kind string"
-"""An event in shop_events says what kind it is, which the raw ones leave to their topic."""
+"""An event in shop_events has its kind as a field; the kind of a raw event is its topic."""
 
 RULES = (
     Rule("has_an_id", "event.event_id IS NOT NULL"),

@@ -14,12 +14,12 @@ from quire.spark.parsing import all_good_rows, parse_json
 from quire.spark.progress import READ
 
 ALLOWED_LATENESS = "5 minutes"
-"""More than `clean` allows: an event that it let pass must not be late here because a batch ended elsewhere."""
+"""More than `clean` allows: an event that passed `clean` must not be late here because batches end at other offsets."""
 
 
 def results(records: DataFrame) -> DataFrame:
     events = all_good_rows(parse_json(records, CLEAN_SCHEMA)).withWatermark("event_time", ALLOWED_LATENESS)
-    # Spark counts what it reads for each branch, so one of them says how many events there were.
+    # Spark counts the input of each branch, so the number of events is that of one branch.
     counted = events.observe(READ, F.count("*").alias("rows"))
     parts = [sessions(counted), *(job(events) for job in (sales_per_minute, sales_5m, top_viewed_products))]
     together = parts[0]

@@ -73,6 +73,8 @@ class Scene:
     """The largest replication factor of new topics."""
     pace: float = 1.0
     """How much longer than usual clients rest, until they are finishing."""
+    needs_lull: bool = False
+    """Clients have written less than they should have by now: after a burst of faults no new ones begin."""
     troubled_lives: list[Life] = field(default_factory=list)
     """Lives of nodes in which the disk had errors, so clients may see errors too."""
     slow_lives: list[Life] = field(default_factory=list)

@@ -80,7 +80,7 @@ class Consumer(SimClient):
             except Lost:
                 self._sessions.clear()
                 await self.back_off()
-            longest_ms = 400.0 if self.random.chance(0.1) else 30.0
+            longest_ms = 400.0 if self.random.chance(0.1) and not self.scene.finishing else 30.0
             await self.scene.sleep(self.random.between(0.0, longest_ms))
         self.close()
 
@@ -125,7 +125,7 @@ class Consumer(SimClient):
         request = FetchRequest(
             max_wait_ms=self.random.choice((0, 50, 500)),
             min_bytes=self.random.choice((0, 1, 1, 5000)),
-            max_bytes=self.random.choice((1 + self.random.below(1000), 20_000, 1 << 20)),
+            max_bytes=self._limit(1000, 20_000),
             isolation_level=self.random.below(2) if self._isolation_level is None else self._isolation_level,
         )
         if self._with_sessions:
@@ -142,6 +142,12 @@ class Consumer(SimClient):
         ]
         if any(failed):
             await self.back_off()
+
+    def _limit(self, small: int, medium: int) -> int:
+        """How many bytes it wants: up to `small`, `medium` or many. At the end many, because it has seen the others."""
+        return (
+            self.random.choice((1 + self.random.below(small), medium, 1 << 20)) if not self.scene.finishing else 1 << 20
+        )
 
     def _choose_node(self, leaders: dict[str, list[PartitionBook]]) -> str:
         """Any; at the end one that has more, because others would only answer after the longest wait."""
@@ -169,7 +175,7 @@ class Consumer(SimClient):
                     partition=book.index,
                     fetch_offset=self.positions[book],
                     last_fetched_epoch=self._last_epoch(book),
-                    partition_max_bytes=self.random.choice((1 + self.random.below(600), 4000, 1 << 20)),
+                    partition_max_bytes=self._limit(600, 4000),
                 )
             )
         return list(topics.values())

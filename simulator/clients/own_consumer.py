@@ -35,7 +35,7 @@ class OwnConsumer(OwnClient):
                 if not self.excuses and self._era == self.scene.era:
                     raise Violation("errors have a cause", f"{self.name} cannot continue: {error}") from error
                 consumer = await self._new_consumer()
-            longest_ms = 600.0 if self.random.chance(0.1) else POLL_MS
+            longest_ms = 600.0 if self.random.chance(0.1) and not self.scene.finishing else POLL_MS
             await self.scene.sleep(self.random.between(0.0, longest_ms))
         consumer.close()
         self.close()

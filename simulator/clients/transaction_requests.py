@@ -11,7 +11,11 @@ from typing import Any
 
 from quire.protocol.errors import ErrorCode
 from quire.protocol.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
-from quire.protocol.messages.add_partitions_to_txn import AddPartitionsToTxnRequest, AddPartitionsToTxnTopic
+from quire.protocol.messages.add_partitions_to_txn import (
+    AddPartitionsToTxnRequest,
+    AddPartitionsToTxnResponse,
+    AddPartitionsToTxnTopic,
+)
 from quire.protocol.messages.end_txn import EndTxnRequest
 from quire.protocol.messages.produce import ProduceRequest
 from quire.protocol.messages.txn_offset_commit import (
@@ -103,12 +107,7 @@ class TransactionRequests:
                 AddPartitionsToTxnTopic(name=name, partitions=indexes) for name, indexes in topics.items()
             ],
         )
-
-        def errors_of(answer: Any) -> list[int]:
-            topics = answer.results_by_topic_v3_and_below
-            return [each.partition_error_code for topic in topics for each in topic.results_by_partition]
-
-        await self._insist(ongoing, request, errors_of, at_most=LAST_ADD_PARTITIONS_OF_CLIENTS)
+        await self._insist(ongoing, request, errors_of_added, at_most=LAST_ADD_PARTITIONS_OF_CLIENTS)
         ongoing.added.update(dict.fromkeys(new))
 
     async def write(self, ongoing: Ongoing, batches: Sequence[Batch], reused: Container[PartitionBook] = ()) -> None:
@@ -313,6 +312,13 @@ class TransactionRequests:
         """Raises Fenced after a power loss that may have lost coordinators' state."""
         if not self._scene.ledger.transactions.durable and ongoing.era != self._scene.era:
             raise Fenced("power loss")
+
+
+def errors_of_added(answer: AddPartitionsToTxnResponse) -> list[int]:
+    """All partitions are added or none: those that were not attempted have no error of their own."""
+    topics = answer.results_by_topic_v3_and_below
+    codes = [each.partition_error_code for topic in topics for each in topic.results_by_partition]
+    return [code for code in codes if code != ErrorCode.OPERATION_NOT_ATTEMPTED] or codes
 
 
 def _end_request(session: Session, commit: bool) -> EndTxnRequest:

@@ -24,7 +24,7 @@ MUTANTS = (
     Mutant(
         "a follower truncates to its high watermark",
         "quire.replication.follower_role:FollowerRole.truncation_offset",
-        "return max(kept, log.start_offset)",
+        "return max(kept, 0)",
         "return max(self.partition.high_watermark, log.start_offset)",
     ),
     Mutant(

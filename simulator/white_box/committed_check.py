@@ -5,6 +5,7 @@ seen below a high watermark, so it also finds one that was committed once and is
 without disturbing the disk's faults.
 """
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from quire.protocol.records import walk_batches
@@ -33,18 +34,43 @@ class Reader(NamedTuple):
     position: int
 
 
+class Looked(NamedTuple):
+    """What a look depends on: if all of it is as before, the log has nothing new that is committed."""
+
+    life: Life
+    high_watermark: int
+    names: Sequence[str]
+    """In the folder."""
+    last: str
+    changes: int
+    """Of the last segment, in which the look ended."""
+
+    def is_still(self, life: Life, high_watermark: int, names: Sequence[str], disk: SimDisk) -> bool:
+        return (
+            self.high_watermark == high_watermark
+            and self.names is names
+            and self.life == life
+            and self.changes == disk.peek_changes(self.last)
+        )
+
+
 class CommittedCheck:
     def __init__(self) -> None:
         self._batch_at: dict[int, tuple[BatchSeen, str]] = {}
         """Per offset, its batch and the node that had it first."""
         self._readers: dict[str, Reader] = {}
+        self._looked: dict[str, Looked] = {}
         self._digests: dict[int, tuple[str, str]] = {}
         self.compared = 0
 
     def look(self, life: Life, disk: SimDisk, folder: str, high_watermark: int) -> None:
         """Compares what a node has committed since the last look."""
         path = f"{folder}/{FOLDER}"
-        segments = sorted(name for name in disk.peek_names(path) if name.endswith(SEGMENT))
+        names = disk.peek_names(path)
+        looked = self._looked.get(life.node)
+        if looked is not None and looked.is_still(life, high_watermark, names, disk):
+            return
+        segments = [name for name in names if name.endswith(SEGMENT)]
         if not segments:
             return
         reader = self._readers.get(life.node)
@@ -55,6 +81,8 @@ class CommittedCheck:
             content = disk.peek(f"{path}/{segment}", position)
             reader = self._compare(reader, content, segment, position, high_watermark)
         self._readers[life.node] = reader
+        last = f"{path}/{segments[-1]}"
+        self._looked[life.node] = Looked(life, high_watermark, names, last, disk.peek_changes(last))
 
     def _compare(self, reader: Reader, content: bytes, segment: str, position: int, high_watermark: int) -> Reader:
         for header in walk_batches(content):

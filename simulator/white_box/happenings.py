@@ -4,7 +4,7 @@ A batch of seeds in which some kind of event never happens does not test what co
 (`simulator.coverage`).
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 from quire.metadata.image import ClusterImage
 from quire.metadata.partition_image import NO_LEADER, PartitionImage
@@ -25,6 +25,8 @@ class Happenings:
         self._image_offset = -1
         self._truncations: dict[tuple[Life, bytes, int], int] = {}
         self._snapshots: set[str] = set()
+        self._names: dict[str, Sequence[str]] = {}
+        """Per node, the names in the folder of its metadata log that were looked at last."""
         self._led: dict[tuple[bytes, int], int] = {}
         """Who led each partition last."""
 
@@ -68,8 +70,12 @@ class Happenings:
                 self.count(TRUNCATION)
             self._truncations[key] = truncations
 
-    def snapshots(self, disk: SimDisk, folder: str) -> None:
-        for name in disk.peek_names(folder):
+    def snapshots(self, node: str, disk: SimDisk, folder: str) -> None:
+        names = disk.peek_names(folder)
+        if names is self._names.get(node):
+            return
+        self._names[node] = names
+        for name in names:
             if name.endswith(".checkpoint") and name[0].isdigit() and name not in self._snapshots:
                 self._snapshots.add(name)
                 self.count(SNAPSHOT)

@@ -15,6 +15,7 @@ from typing import NamedTuple
 from quire.metadata.image import ClusterImage
 from quire.metadata.partition_image import PartitionImage
 from quire.protocol.internal_topics import is_internal
+from quire.replication.partition import Partition
 from simulator.checker import Checker
 from simulator.ledger import Ledger, PartitionBook
 from simulator.machine import Flushed, Machine, MachineState
@@ -57,8 +58,14 @@ class LeadershipWatch:
         self._offsets: dict[str, int] = {}
         self._newest: dict[Key, PartitionImage] = {}
         self._internal: dict[Key, Replicas] = {}
+        self._broker_epochs: dict[str, int] = {}
+        """The latest registration of each machine."""
+        self._lost_power_in: dict[str, int] = {}
+        """The registration with which it last lost power."""
         self._flushed: dict[tuple[str, Key], int] = {}
         self._losses: dict[PartitionBook, Loss] = {}
+        self._internal_losses: dict[Key, int] = {}
+        """Of coordinators' topics: partitions that wait for a leader of a later epoch than this one."""
         self.ever_lost: dict[Key, None] = {}
         """Partitions that may have lost records at some time, those of coordinators included."""
 
@@ -70,16 +77,21 @@ class LeadershipWatch:
     def follow(self) -> None:
         for machine in self._machines:
             node = machine.node
-            image = None if node is None or not hasattr(node, "metadata") else node.image
-            if image is not None and image.offset != self._offsets.get(machine.name):
+            if node is None or not hasattr(node, "metadata"):
+                continue
+            image = node.image
+            if image.offset != self._offsets.get(machine.name):
                 self._offsets[machine.name] = image.offset
                 self._applies(machine.name, image)
-        if self._losses:
+        if self._losses or self._internal_losses:
             self._settle()
 
     # --- Metadata
 
     def _applies(self, node: str, image: ClusterImage) -> None:
+        for number, broker in image.brokers.items():
+            name = self._names[number]
+            self._broker_epochs[name] = max(broker.epoch, self._broker_epochs.get(name, -1))
         for topic in list(image.topics_by_id.values()):
             book = self._ledger.topics.get(topic.topic_id)
             internal = is_internal(topic.name)
@@ -98,44 +110,56 @@ class LeadershipWatch:
         leader = self._names.get(partition.leader)
         book.leadership.believes(node, partition.leader_epoch, leader)
         if partition == self._newest[book.topic.topic_id, book.index]:
-            were_lost = book.replicas.are_lost
-            book.replicas.are(self._in_sync(partition))
-            book.replicas.isr = tuple(self._names[each] for each in partition.isr if each in self._names)
-            if book.replicas.are_lost and not were_lost and book not in self._losses:
-                self._all_lost_power(book, newest.leader_epoch)
+            replicas, loss, were_lost = book.replicas, self._losses.get(book), book.replicas.are_lost
+            replicas.are(self._in_sync(partition), self._has_returned)
+            replicas.isr = tuple(self._names[each] for each in partition.isr if each in self._names)
+            if replicas.are_lost and (not were_lost if loss is None else replicas.kept < loss.kept):
+                self._all_lost_power(book, newest.leader_epoch, book.replicas.kept)
 
     def _changes(self, key: Key, internal: bool, before: PartitionImage | None, now: PartitionImage) -> None:
-        replicas = self._internal.setdefault(key, Replicas()) if internal else None
-        were_lost = replicas is not None and replicas.are_lost
-        if replicas is not None:
-            replicas.are(self._in_sync(now))
+        elected = before is not None and now.leader_epoch != before.leader_epoch and now.has_leader
+        if before is not None:
+            self._happenings.partition(key, before, now, internal=internal)
+            if elected and now.leader not in (*before.isr, *before.elr):
+                self._outsider_leads(key, before, now)
+        if internal:
+            replicas = self._internal.setdefault(key, Replicas())
+            were_lost = replicas.are_lost
+            replicas.are(self._in_sync(now), self._has_returned)
             if replicas.are_lost and not were_lost:
-                self._state_may_be_lost(key)
-        if before is None:
-            return
-        self._happenings.partition(key, before, now, internal=internal)
-        if now.leader_epoch == before.leader_epoch or not now.has_leader:
-            return
-        if replicas is not None and were_lost:
-            replicas.hurt.clear()
-        elif now.leader not in (*before.isr, *before.elr) and before.last_known_elr != (now.leader,):
-            self._uncleanly(key, internal, before, now)
+                self._state_may_be_lost(key, now.leader_epoch if before is None else before.leader_epoch)
 
-    def _uncleanly(self, key: Key, internal: bool, before: PartitionImage, now: PartitionImage) -> None:
-        """A replica was elected that was not among the eligible ones, as far as two images can tell.
-
-        The last known leader is not such a replica: it is elected if all others may have lost records. Its log shows
-        whether it has lost more than it may.
-        """
+    def _outsider_leads(self, key: Key, before: PartitionImage, now: PartitionImage) -> None:
+        """A replica was elected that was not among the eligible ones, as far as two images can tell."""
         topic = self._ledger.topics.get(key[0])
         book = topic.partitions[key[1]] if topic is not None and key[1] < len(topic.partitions) else None
-        if book is not None and book in self._losses:
+        replicas = self._internal.get(key) if book is None else book.replicas
+        if replicas is None:
             return
-        if book is not None and book.topic.may_elect_uncleanly:
+        if before.last_known_elr == (now.leader,) and self._none_is_eligible(before, replicas):
+            # It has everything, except for what it has lost with the power itself.
+            name = self._names[now.leader]
+            if book is not None and name in replicas.hurt:
+                self._all_lost_power(book, before.leader_epoch, replicas.hurt[name])
+            elif name in replicas.hurt:
+                self._state_may_be_lost(key, before.leader_epoch)
+        elif book is not None and book.topic.may_elect_uncleanly:
             self._happenings.count("unclean election")
             self._loses(book, before.leader_epoch, 0, UNCLEAN_ELECTION)
-        elif now.partition_epoch == before.partition_epoch + 1 and (internal or book is not None):
+        elif now.partition_epoch == before.partition_epoch + 1:
             raise Violation(UNCLEAN, f"{now.leader} leads {topic}-{key[1]}: {before} became {now}")
+
+    def _none_is_eligible(self, partition: PartitionImage, replicas: Replicas) -> bool:
+        """Whether each member of the ISR and ELR lost its place there, because it may have lost records."""
+        return all(
+            self._names[number] in replicas.hurt or self._machines[number - 1].had_failed_directory
+            for number in (*partition.isr, *partition.elr)
+        )
+
+    def _has_returned(self, machine: str) -> bool:
+        """Whether it has registered since it lost power. What it had before may have become known later."""
+        before = self._lost_power_in.get(machine)
+        return before is None or self._broker_epochs.get(machine, -1) != before
 
     def _in_sync(self, partition: PartitionImage) -> list[str]:
         members = dict.fromkeys((*partition.isr, *partition.elr))
@@ -152,12 +176,14 @@ class LeadershipWatch:
             for book in topic.partitions:
                 book.leadership.forgets(machine)
         if power_lost:
+            if machine in self._broker_epochs:
+                self._lost_power_in[machine] = self._broker_epochs[machine]
             self._power_lost(machine)
 
     def _power_lost(self, machine: str) -> None:
         for key, replicas in self._internal.items():
             if replicas.power_lost(machine, self._flushed.get((machine, key), 0)):
-                self._state_may_be_lost(key)
+                self._state_may_be_lost(key, self._newest[key].leader_epoch)
         for topic in self._ledger.topics.values():
             for book in topic.partitions:
                 key = topic.topic_id, book.index
@@ -165,15 +191,18 @@ class LeadershipWatch:
                 all_hurt = book.replicas.power_lost(machine, self._flushed.get((machine, key), 0))
                 if all_hurt and book.replicas.hurt != before:
                     latest = self._newest.get(key)
-                    self._all_lost_power(book, -1 if latest is None else latest.leader_epoch)
+                    epoch = -1 if latest is None else latest.leader_epoch
+                    self._all_lost_power(book, epoch, book.replicas.kept)
 
-    def _state_may_be_lost(self, key: Key) -> None:
+    def _state_may_be_lost(self, key: Key, epoch: int) -> None:
+        """A leader of a later epoch has what is left."""
+        self._internal_losses[key] = epoch
         self.ever_lost[key] = None
         self._state_lost()
 
-    def _all_lost_power(self, book: PartitionBook, epoch: int) -> None:
+    def _all_lost_power(self, book: PartitionBook, epoch: int, kept: int) -> None:
         """A leader of a later epoch shows what is left."""
-        self._loses(book, epoch, book.replicas.kept, POWER_LOSS)
+        self._loses(book, epoch, kept, POWER_LOSS)
         if book.topic.transactional:
             self._state_lost()
 
@@ -189,13 +218,15 @@ class LeadershipWatch:
         self._happenings.count("possible loss")
 
     def _settle(self) -> None:
+        for key, epoch in list(self._internal_losses.items()):
+            if self._leader_since(epoch, key) is not None:
+                del self._internal_losses[key]
+                self._internal[key].hurt.clear()
         for book, loss in list(self._losses.items()):
-            key = book.topic.topic_id, book.index
-            latest = self._newest.get(key)
             if book.topic.deletion_asked:
                 self._gives_up(book)
-            elif latest is not None and latest.leader_epoch > loss.epoch and latest.has_leader:
-                self._look_at_leader(book, loss, latest)
+            elif (found := self._leader_since(loss.epoch, (book.topic.topic_id, book.index))) is not None:
+                self._adopts(book, loss, *found)
 
     def _gives_up(self, book: PartitionBook) -> None:
         """A topic that is being deleted is no longer read."""
@@ -203,26 +234,31 @@ class LeadershipWatch:
         book.topic.given_up = True
         book.unsettled = False
 
-    def _look_at_leader(self, book: PartitionBook, loss: Loss, latest: PartitionImage) -> None:
+    def _leader_since(self, epoch: int, key: Key) -> tuple[Machine, Partition, int] | None:
+        """The newest leader, with its epoch, once it serves and leads. The controller may elect a node that is down."""
+        latest = self._newest.get(key)
+        if latest is None or latest.leader_epoch <= epoch or not latest.has_leader:
+            return None
         machine = self._machines[latest.leader - 1]
-        node = machine.node
-        if node is None or machine.state is not MachineState.SERVING:
-            return
-        for partition in node.partitions:
-            if (partition.topic_id, partition.index) == (book.topic.topic_id, book.index):
+        if machine.node is None or machine.state is not MachineState.SERVING:
+            return None
+        for partition in machine.node.partitions:
+            if (partition.topic_id, partition.index) == key:
                 role = partition.leader
-                if role is None or role.leader_epoch != latest.leader_epoch:
-                    return
-                if loss.why == UNCLEAN_ELECTION:
-                    book.promised = 0
-                lost = settle(self._checker, book, machine.disk, partition, kept=loss.kept)
-                del self._losses[book]
-                leadership = book.leadership
-                leadership.settled, leadership.cut_at = latest.leader_epoch, book.end_offset
-                self._ledger.era += 1
-                book.era = book.looked_at = self._ledger.era
-                book.unsettled = False
-                book.replicas.hurt.clear()
-                if lost:
-                    self._happenings.count("loss of records")
-                return
+                is_leader = role is not None and role.leader_epoch == latest.leader_epoch
+                return (machine, partition, latest.leader_epoch) if is_leader else None
+        return None
+
+    def _adopts(self, book: PartitionBook, loss: Loss, machine: Machine, leader: Partition, epoch: int) -> None:
+        """What the leader has is the truth from now on."""
+        if loss.why == UNCLEAN_ELECTION:
+            book.promised = 0
+        lost = settle(self._checker, book, machine.disk, leader, kept=loss.kept)
+        del self._losses[book]
+        book.leadership.settled, book.leadership.cut_at = epoch, book.end_offset
+        self._ledger.era += 1
+        book.era = book.looked_at = self._ledger.era
+        book.unsettled = False
+        book.replicas.hurt.clear()
+        if lost:
+            self._happenings.count("loss of records")

@@ -98,7 +98,9 @@ class ReplicaCheck:
                 if header.last_offset >= watermark:
                     break
                 self._places[reader] = behind
-                self.has(book, known, host.machine.name, seen(header))
+                # What is before the start is never read again, and may be left over from an earlier leader.
+                if header.last_offset >= host.partition.log.start_offset:
+                    self.has(book, known, host.machine.name, seen(header))
 
     def has(self, book: PartitionBook, known: dict[int, tuple[BatchSeen, str]], node: str, batch: BatchSeen) -> None:
         self.compared += 1

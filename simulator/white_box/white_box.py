@@ -87,7 +87,7 @@ class WhiteBox:
             self.committed.look(machine.life, machine.disk, node.config.metadata_log_dir, log.high_watermark)
             self.partitions.look(machine.name, node.partitions)
             self.happenings.logs(machine.life, node.partitions)
-            self.happenings.snapshots(machine.disk, f"{node.config.metadata_log_dir}/{FOLDER}")
+            self.happenings.snapshots(machine.name, machine.disk, f"{node.config.metadata_log_dir}/{FOLDER}")
             image = node.image
             if image.offset % EVERY_NTH_OFFSET == 0 and self._digested.get(machine.name) != image.offset:
                 self._digested[machine.name] = image.offset

@@ -29,8 +29,10 @@ _idle: dict[tuple[str, str, int], BlockingClient] = {}
 
 @contextmanager
 def borrow(options: Options) -> Iterator[BlockingClient]:
-    """A client for one task. Spark's Python workers run many tasks, so it is kept for the next, with its connections;
-    but not after a failure, because requests may still be in flight.
+    """A client for one task.
+
+    Spark's Python workers run many tasks, so it is kept for the next, with its connections; but not after a failure,
+    because requests may still be in flight.
     """
     key = (options.required(SERVERS), options[CLIENT_ID], options[REQUEST_TIMEOUT_MS])
     client = _idle.pop(key, None) or connect(options)

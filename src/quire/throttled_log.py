@@ -13,6 +13,8 @@ from quire.seams import Clock
 FEW = 5
 KINDS = 64
 PERIOD_MS = 60_000
+LEFT_OUT = "more lines like this were left out in the last minute"
+"""The text of the log line with their number, by which tests find it."""
 _OTHERS = "various"
 
 
@@ -67,4 +69,4 @@ class ThrottledLog:
         self._kinds = {name: kind for name, kind in self._kinds.items() if kind.began_ms > oldest_ms}
 
     def _sum_up(self, name: str, kind: _Kind) -> None:
-        self._log.warning("%d more lines like this were left out in the last minute: %s", kind.count - self._few, name)
+        self._log.warning("%d %s: %s", kind.count - self._few, LEFT_OUT, name)

@@ -43,7 +43,7 @@ def run(
 
 @contextmanager
 def killed_at_the_end(process: subprocess.Popen[AnyStr]) -> Iterator[subprocess.Popen[AnyStr]]:
-    """The process, which does not outlive the block.
+    """The process, which ends with the block.
 
     Popen's own block waits for it without a limit: a test that fails before it has ended the process would hang.
     """
@@ -55,7 +55,7 @@ def killed_at_the_end(process: subprocess.Popen[AnyStr]) -> Iterator[subprocess.
 
 
 class Started:
-    """`quire start` that has said it is ready."""
+    """`quire start`, once it has printed that it is ready."""
 
     def __init__(self, process: subprocess.Popen[bytes]) -> None:
         self.process = process

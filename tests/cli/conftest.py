@@ -8,7 +8,7 @@ from tests.wire.clients import OTHER_BROKER
 
 @pytest.fixture(scope="module")
 def settings() -> Mapping[str, int | str]:
-    """What the node of a file's tests is started with."""
+    """The options with which the node of a test file is started."""
     return {"num.partitions": 3}
 
 

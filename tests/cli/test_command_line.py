@@ -61,7 +61,7 @@ def test_the_version_is_a_command_too_and_says_what_it_runs_on() -> None:
 
 @pytest.mark.parametrize("module", ["quire", "quire.cli.main"])
 def test_python_runs_the_package_as_the_command(module: str, tmp_path: Path) -> None:
-    """In a folder of its own, where nothing but the installed package can be found."""
+    """Runs in a separate folder, where only the installed package can be found."""
     done = subprocess.run([sys.executable, "-m", module, "topics", "-h"], capture_output=True, cwd=tmp_path)
     assert (done.returncode, done.stderr) == (0, b"")
     assert done.stdout.startswith(b"Usage: quire topics ")
@@ -206,7 +206,7 @@ def test_the_bootstrap_servers_come_from_the_environment_too() -> None:
 
 
 def modules_after(*arguments: str) -> set[str]:
-    """What `quire ARGUMENTS` has imported by the time it ends."""
+    """The modules that `quire ARGUMENTS` has imported when it ends."""
     script = (
         "import json, sys\n"
         "sys.argv = ['quire', *json.loads(sys.argv[1])]\n"

@@ -19,7 +19,7 @@ from tests.storage.batches import append_values, open_log
 RUNS_ON = ("quire start", "--follow", "--watch", "tail -f")
 ELSEWHERE = ("/var/lib", "broker-1:9092")
 SPARKS = ("quire pipelines",)  # tests/spark has them
-HANGS = ("quire transactions abort",)  # what has to hang first, which nothing does on a node that is well
+HANGS = ("quire transactions abort",)  # needs a hanging transaction, which a healthy node does not have
 LARGER = ("quire quorum add", "quire quorum remove", "quire brokers unregister")  # need more than one node
 
 NOT_HERE = RUNS_ON + ELSEWHERE + HANGS + SPARKS + LARGER

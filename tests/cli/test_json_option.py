@@ -33,8 +33,8 @@ def test_storage_tells_a_program_what_it_did(tmp_path: Path) -> None:
 
 def test_stopping_and_resetting_pipelines_tells_a_program_what_was_done(tmp_path: Path) -> None:
     folder = Path(__file__).parents[2] / "pipelines" / "shop"
-    places = ("--folder", str(folder), "--state", str(tmp_path), "--json")
-    stopped = json.loads(quire("pipelines", "stop", "shop", *places).stdout)
+    folders = ("--folder", str(folder), "--state", str(tmp_path), "--json")
+    stopped = json.loads(quire("pipelines", "stop", "shop", *folders).stdout)
     assert stopped == [{"name": "shop", "stopped": False}]
-    reset = json.loads(quire("pipelines", "reset", "shop", "--yes", *places).stdout)
+    reset = json.loads(quire("pipelines", "reset", "shop", "--yes", *folders).stdout)
     assert reset == [{"name": "shop", "removed": [], "deleted_topics": []}]

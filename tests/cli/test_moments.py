@@ -22,7 +22,7 @@ def test_milliseconds_and_iso_times_are_understood(text: str, expected: int) -> 
 def test_a_time_without_a_zone_is_local(monkeypatch: pytest.MonkeyPatch) -> None:
     import time
 
-    monkeypatch.setenv("TZ", "UTC-2")  # POSIX writes the sign the other way round: two hours east
+    monkeypatch.setenv("TZ", "UTC-2")  # POSIX inverts the sign: two hours east
     time.tzset()
     try:
         assert parse_moment("2023-11-15T00:13:20") == 1_700_000_000_000

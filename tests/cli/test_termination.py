@@ -7,7 +7,6 @@ import signal
 import subprocess
 import sys
 import termios
-import time
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 
@@ -44,7 +43,7 @@ def members(servers: str, group: str) -> list[object]:
 
 @pytest.mark.parametrize(("number", "code"), ENDS)
 @pytest.mark.parametrize("command", UNTIL_STOPPED, ids=" ".join)
-def test_it_ends_without_a_word_and_the_exit_code_names_the_signal(
+def test_it_ends_without_output_and_the_exit_code_names_the_signal(
     servers: str, command: Sequence[str], number: int, code: int
 ) -> None:
     group = f"ends-{number}"
@@ -94,7 +93,7 @@ def test_a_member_that_timeout_stops_leaves_its_group(servers: str) -> None:
 def test_produce_counts_what_a_broker_that_hangs_did_not_take(ended: bool, number: int, code: int) -> None:
     with Cluster() as cluster:
         cluster.create_topic("hangs", 1)
-        with start(cluster.bootstrap_servers, [*QUIRE, "produce", "hangs"]) as process:
+        with start(cluster.bootstrap_servers, [*QUIRE, "produce", "hangs", "--timeout", "600"]) as process:
             assert process.stdin is not None
             process.stdin.write(b"taken\n")
             process.stdin.flush()
@@ -106,12 +105,9 @@ def test_produce_counts_what_a_broker_that_hangs_did_not_take(ended: bool, numbe
                 assert process.poll() is None
             if ended:
                 process.stdin.close()
-            asked_at_s = time.monotonic()
             process.send_signal(number)
-            assert process.wait(PATIENCE_S) == code
-            took_s = time.monotonic() - asked_at_s
+            assert process.wait(PATIENCE_S) == code, "it does not wait for the whole time-out"
             assert process.stderr is not None
             err = process.stderr.read()
         cluster.resume()
     assert b"2 records were not delivered and 1 was: the command was stopped" in err
-    assert took_s < 4, "it does not wait for the whole time-out"

@@ -2,7 +2,7 @@
 
 It keeps Kafka's promises where the client relies on them (sequence numbers, leaders, topic ids) and breaks others when
 a test says so: `refuse` answers the next requests of an API with an error, `swallow` never answers them, and
-`carry_out_and_drop` does what was asked and then loses the connection before the answer is sent.
+`carry_out_and_drop` carries them out and then closes the connection without an answer.
 """
 
 from collections import deque
@@ -135,7 +135,7 @@ class ModelCluster:
         )
 
     def run(self, steps: Steps[T]) -> T:
-        """The operation's result after as much virtual time as it takes; its exception is raised."""
+        """Runs the operation for as much virtual time as it needs, and returns its result or raises its exception."""
         outcome = self.wait(perform(steps))
         if isinstance(outcome, Exception):
             raise outcome
@@ -321,8 +321,10 @@ def _read(partition: ModelPartition, offset: int, max_bytes: int) -> bytes:
 
 
 class _Connection:
-    """One client's connection, answered in order; a fetch that finds nothing waits for its max_wait, and so does what
-    was sent behind it."""
+    """One client's connection, answered in order.
+
+    A fetch that finds nothing waits for its max_wait, and later requests wait for it.
+    """
 
     def __init__(self, cluster: ModelCluster, node: int, transport: Transport) -> None:
         self.cluster = cluster

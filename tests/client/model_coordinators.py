@@ -1,7 +1,7 @@
 """The model cluster with coordinators: groups with offsets, transactions, and producers that partitions remember.
 
-Each group and transactional id has a node that coordinates it; any other node says that it does not. `loading` makes a
-node say so many times that it is not ready yet.
+Each group and transactional id has a node that coordinates it; any other node answers NOT_COORDINATOR. `loading` makes
+a node answer this many times that it is still loading.
 """
 
 from collections.abc import Callable
@@ -71,7 +71,7 @@ class ModelGroup:
     offsets: dict[TopicPartition, int] = field(default_factory=dict)
     members: list[classic.DescribedGroupMember] = field(default_factory=list)
     new_members: list[new.Member] = field(default_factory=list)
-    # of the consumer protocol: what the coordinator wants read by whom, and what each member last said that it reads
+    # of the consumer protocol: the target assignment, and what each member last reported to read
     target: list[TopicPartition] = field(default_factory=list)
     epochs: dict[str, int] = field(default_factory=dict)
     owned: dict[str, list[TopicPartition]] = field(default_factory=dict)
@@ -103,7 +103,7 @@ class CoordinatedCluster(ModelCluster):
         self._loading[node] = times
 
     def unstable(self, group: str, times: int) -> None:
-        """A transaction that commits offsets of this group is open for so many requests."""
+        """A transaction that commits offsets of this group stays open for this many requests."""
         self._unstable[group] = times
 
     def asked(self, kind: type[Message]) -> list[int]:
@@ -146,7 +146,7 @@ class CoordinatedCluster(ModelCluster):
         return ErrorCode.NONE
 
     def _refusal(self, node: int, name: str, *, exists: bool) -> ErrorCode:
-        """What a node says about a group before anything else."""
+        """The first check of every request about a group."""
         group = self.groups.get(name)
         if group is not None and group.coordinator != node:
             return ErrorCode.NOT_COORDINATOR
@@ -264,7 +264,7 @@ class CoordinatedCluster(ModelCluster):
         return OffsetCommitResponse(topics=topics)
 
     def _heartbeat(self, node: int, request: Message) -> Message:
-        """The only member there is gets all of the target, or is fenced if the group has forgotten it."""
+        """The only member gets the whole target, or is fenced if the group no longer knows it."""
         assert isinstance(request, ConsumerGroupHeartbeatRequest)
         group = self.groups[request.group_id]
         code, name = self._refusal(node, request.group_id, exists=True), request.member_id

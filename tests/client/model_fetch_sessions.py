@@ -28,7 +28,7 @@ class ModelFetchSessions:
         self._next_id = 100
 
     def take(self, request: FetchRequest) -> ErrorCode:
-        """Checks a request against its session, and brings that up to date."""
+        """Checks a request against its session, and updates the session."""
         if request.session_epoch <= 0:
             self.sessions.pop(request.session_id, None)
             return ErrorCode.NONE
@@ -45,7 +45,7 @@ class ModelFetchSessions:
         return ErrorCode.NONE
 
     def topics(self, request: FetchRequest) -> list[FetchTopic]:
-        """What is to be read, all in all."""
+        """Everything that the session reads."""
         if request.session_epoch <= 0:
             return request.topics
         return [
@@ -54,7 +54,7 @@ class ModelFetchSessions:
         ]
 
     def answer(self, request: FetchRequest, responses: list[FetchableTopicResponse]) -> FetchResponse:
-        """The first answer of a session names everything, later ones what has news."""
+        """The first answer of a session names every partition, later ones only those that have changed."""
         if request.session_epoch > 0:
             news = [topic for topic in responses if any(map(_has_news, topic.partitions))]
             return FetchResponse(session_id=request.session_id, responses=news)

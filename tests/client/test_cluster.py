@@ -111,7 +111,7 @@ def test_a_refused_connection_is_not_knocked_at_again_at_once() -> None:
     for _ in range(6):
         with pytest.raises(UnreachableError):
             model.run(cluster.refresh([]))
-    # 50 + 100 + 200 + 400 + 800 ms between six attempts, a fifth less at the least
+    # 50 + 100 + 200 + 400 + 800 ms between six attempts, each up to a fifth shorter
     assert model.clock.monotonic_ms() - started_ms > 0.8 * 1550
 
 

@@ -18,7 +18,7 @@ API_VERSIONS, METADATA, FETCH, PRODUCE = 18, 3, 1, 0
 
 
 def give(connection: Connection, data: bytes, step: int | None = None) -> list[CorrelatedResponse]:
-    """Lets bytes arrive in pieces of at most `step`."""
+    """Delivers bytes in pieces of at most `step`."""
     answers: list[CorrelatedResponse] = []
     while data:
         room = connection.buffer()
@@ -36,7 +36,7 @@ def response_frame(correlation_id: int, message: Message, version: int) -> bytes
 
 
 def sent(connection: Connection) -> list[tuple[RequestHeader, Message]]:
-    """What went out, decoded as a broker would."""
+    """The sent request, decoded as a broker would decode it."""
     data, connection.outgoing = b"".join(connection.outgoing), []
     found = []
     while data:

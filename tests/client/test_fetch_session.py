@@ -148,7 +148,7 @@ wanted_maps = st.dictionaries(
         max_size=20,
     )
 )
-def test_whatever_is_lost_the_broker_reads_exactly_what_is_wanted(
+def test_the_broker_reads_exactly_the_wanted_partitions_through_lost_requests(
     steps: list[tuple[dict[TopicPartition, Wanted], str]],
 ) -> None:
     broker, session = ModelFetchSessions(), FetchSession()

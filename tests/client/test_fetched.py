@@ -80,7 +80,7 @@ def test_a_transaction_before_the_aborted_one_of_the_same_producer_stays() -> No
 def test_every_piece_shows_only_committed_and_plain_records(
     steps: list[tuple[int, str]], first: int, count: int
 ) -> None:
-    """Producer 0 writes without transactions, the others in theirs; those that are open in the end are aborted."""
+    """Producer 0 writes without transactions, the others in transactions; those still open at the end are aborted."""
     pieces: list[tuple[int, bytes]] = []
     records: list[tuple[int, bytes, int | None]] = []  # offset, value, number of the transaction
     running: dict[int, tuple[int, int]] = {}  # producer: number and first offset

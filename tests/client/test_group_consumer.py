@@ -28,7 +28,7 @@ class World:
         self.seen: dict[TopicPartition, list[int]] = {}
 
     def read(self, count: int, *, done: bool = True) -> None:
-        """Reads until so many records have been seen in all."""
+        """Reads until this many records have been read in total."""
         while sum(map(len, self.seen.values())) < count:
             self.model.wait(self.member.arrival())
             for fetched in self.member.poll():
@@ -116,7 +116,7 @@ def test_a_fenced_member_gives_up_everything_without_a_commit_and_joins_again() 
     world.member.start()
     world.read(100)
     world.group.epochs.clear()
-    world.group.offsets = {FIRST: 50}  # another member got there meanwhile
+    world.group.offsets = {FIRST: 50}  # another member has committed it meanwhile
     world.model.clock.run_until(lambda: bool(world.group.epochs))
     world.wait_until_it_reads(FIRST)
     assert world.group.offsets == {FIRST: 50}

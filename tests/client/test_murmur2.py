@@ -38,7 +38,7 @@ def test_any_key_hashes_as_in_kafka_python(key: bytes) -> None:
 
 
 def test_the_interpreted_source_gives_the_same_numbers(tmp_path: Path) -> None:
-    """Where the module is compiled, the plain source beside it must still be right for machines without a compiler."""
+    """If the module is compiled, its source must still give the right results on machines without a compiler."""
     import quire.client
 
     source = Path(quire.client.__file__).with_name("murmur2_native.py")

@@ -8,6 +8,7 @@ from quire.client.errors import ClientError, TimedOutError
 from quire.client.partitioner import partition_for_key
 from quire.client.producer import Producer, ProducerConfig
 from quire.protocol.errors import ApiError, ErrorCode
+from quire.protocol.messages.metadata import MetadataRequest
 from quire.protocol.messages.produce import ProduceRequest
 from quire.protocol.records import HEADER_BYTES, Compression, Record, build_batch, read_header
 from simulator.network import Conditions
@@ -200,6 +201,22 @@ def test_a_leader_that_moves_is_followed() -> None:
     assert values(model, "t") == [[b"before", b"after"]]
 
 
+def test_a_partition_without_a_leader_costs_few_metadata_requests_and_is_written_to_once_it_has_one() -> None:
+    model = ModelCluster(nodes=2)
+    model.create("t")
+    producer = producer_for(model, "t")
+    model.move("t", 0, leader=-1)
+    producer.send("t", b"waits")
+    flushed = producer.flush()
+    before = len(model.requests)
+    model.clock.run_for(10_000)
+    asked = [request for _, request in model.requests[before:] if isinstance(request, MetadataRequest)]
+    assert 5 < len(asked) < 20
+    model.move("t", 0, leader=2)
+    model.wait(flushed, limit_ms=3_000)
+    assert values(model, "t") == [[b"waits"]]
+
+
 def test_an_answer_lost_on_the_way_leaves_the_record_once() -> None:
     model = ModelCluster()
     model.create("t")
@@ -308,7 +325,7 @@ def test_flushing_with_nothing_on_the_way_is_done_at_once() -> None:
 
 @settings(max_examples=40, deadline=None)
 @given(seed=st.integers(0, 10_000))
-def test_despite_disconnects_moves_and_refusals_every_record_is_there_once_and_in_order(seed: int) -> None:
+def test_through_disconnects_moves_and_refusals_every_record_is_written_once_and_in_order(seed: int) -> None:
     """Connections break, leaders move and brokers refuse; nothing is lost, doubled or swapped."""
     model = ModelCluster(seed, nodes=3, conditions=Conditions(break_chance=0.03, slow_chance=0.05, slow_ms=200))
     model.create("t", partitions=3)
@@ -346,7 +363,7 @@ def _prepare(model: ModelCluster, producer: Producer) -> None:
 
 
 def encoded(*values: bytes) -> bytearray:
-    """The records as a batch has them, behind room for its header."""
+    """The records as in a batch, after room for its header."""
     batch = build_batch([Record(0, 0, None, value, []) for value in values])
     return bytearray(HEADER_BYTES) + batch[HEADER_BYTES:]
 

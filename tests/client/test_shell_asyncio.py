@@ -110,7 +110,7 @@ def test_an_operation_whose_waiter_is_cancelled_stops_where_it_is(cluster: Clust
             with pytest.raises(TimeoutError):
                 await asyncio.wait_for(client.run(endless()), 0.05)
             assert steps_taken == ["ended"]
-            await client.run(sleep(client.cluster.clock, 20))  # what the last step waited for comes to nothing
+            await client.run(sleep(client.cluster.clock, 20))  # the result that the last step waited for never comes
 
     asyncio.run(main(), debug=True)
 

@@ -15,7 +15,7 @@ PATIENCE_MS = 20_000
 
 
 class Collector:
-    """A receiver that keeps what comes."""
+    """A receiver that stores what it receives."""
 
     def __init__(self) -> None:
         self.room = bytearray(1 << 16)

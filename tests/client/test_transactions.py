@@ -28,7 +28,7 @@ def cluster() -> Iterator[Cluster]:
 def client(
     cluster: Cluster, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[BlockingClient]:
-    """A client that takes the cluster to speak one of the transaction protocols; a node answers both."""
+    """A client that uses one of the transaction protocols; a node answers both."""
     cluster.clear_faults()
     with BlockingClient(cluster.bootstrap_servers) as client:
         if request.param == 1:
@@ -57,7 +57,7 @@ def write(producer: Producer, topic: str, *values: bytes) -> None:
 
 
 def committed(client: BlockingClient, topic: str) -> list[bytes]:
-    """What readers of committed records find, up to where they can read now."""
+    """The records that a read_committed reader sees now."""
     topic_partitions = {TopicPartition(topic, index): BEGINNING for index in range(PARTITIONS)}
     ends = client.run(list_offsets(client.cluster, dict.fromkeys(topic_partitions, LATEST), isolation_level=1))
     consumer = Consumer(client.cluster, ConsumerConfig(read_committed=True, max_wait_ms=50))

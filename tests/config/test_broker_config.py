@@ -165,7 +165,7 @@ def test_an_unknown_dynamic_setting_is_logged_and_ignored(caplog: pytest.LogCapt
 
 
 def test_every_changeable_setting_can_change_for_one_broker_and_for_all() -> None:
-    """`validate_dynamic` does not tell them apart: Kafka's settings of a single broker are all fixed in Quire."""
+    """`validate_dynamic` treats them alike: all settings that Kafka allows for a single broker are fixed in Quire."""
     changeable = [key for key in BROKER_KEYS.values() if can_change(key)]
     assert {key.update for key in changeable} == {Update.CLUSTER_WIDE}
 

@@ -1,4 +1,4 @@
-"""The tables of keys are complete, consistent, and agree with what is known of Kafka 4.3."""
+"""The tables of keys are complete, consistent, and agree with Kafka 4.3."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""Which node configurations are valid. Apache Kafka 4.3.1's answer is the expectation where it was asked."""
+"""Which node configurations are valid. Most expectations are the answers of Apache Kafka 4.3.1."""
 
 import pytest
 
@@ -19,7 +19,7 @@ MAP = "listener.security.protocol.map"
 
 
 def topology(changes: dict[str, str | None]) -> Topology:
-    """The topology alone, without what Quire does not support yet."""
+    """The topology alone, without the check for features that Quire does not support yet."""
     settings = {name: text for name, text in {**BASE, **changes}.items() if text is not None}
     values = {name: key.default for name, key in BROKER_KEYS.items()}
     values.update({name: BROKER_KEYS[name].parse(text) for name, text in settings.items()})

@@ -1,4 +1,4 @@
-"""Names of clients are shown as they are, but cannot affect a log or a terminal."""
+"""Names from clients are shown unchanged where that is safe, and cannot affect a log or a terminal."""
 
 import json
 import logging
@@ -28,7 +28,7 @@ def test_control_characters_are_shown_as_escapes() -> None:
     assert shown.endswith("\\x1b[2J\\x9b31m\\u2028\\u202e")
 
 
-def test_a_record_is_one_line_whatever_clients_put_into_it() -> None:
+def test_a_log_record_is_one_line_even_with_text_from_clients() -> None:
     line = LineFormatter("%(levelname)s: %(message)s").format(record("produce to %s failed", FORGED))
     assert line.isprintable()
     assert line.startswith("WARNING: produce to orders\\n2026")

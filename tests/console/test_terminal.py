@@ -91,7 +91,7 @@ record_output().write(b"\\x1b]0;owned\\x07\\xff\\n")
 
 
 def test_only_a_terminal_gets_escapes() -> None:
-    """Into a pipe records go byte for byte."""
+    """Records are written to a pipe byte for byte."""
     piped = subprocess.run([sys.executable, "-c", PRINT_A_RECORD], stdout=subprocess.PIPE, check=True)
     assert piped.stdout == b"\x1b]0;owned\x07\xff\n"
     ours, theirs = pty.openpty()

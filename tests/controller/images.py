@@ -41,7 +41,7 @@ def broker(broker_id: int, *, fenced: bool = False, rack: str | None = None, epo
 
 
 def cluster(*more: Message, brokers: int = 1, features: dict[str, int] | None = None) -> ClusterImage:
-    """Brokers 1, 2, ... in service, and whatever else is given."""
+    """Unfenced brokers 1, 2, ..., and the given records."""
     levels = {"metadata.version": 30} | (features or {})
     history: list[Message] = [
         records.FeatureLevelRecord(name=name, feature_level=level) for name, level in levels.items()
@@ -83,7 +83,7 @@ def setting(type_: int, resource: str, name: str, value: str) -> Message:
 
 
 def after(image: ClusterImage, changes: list[Message]) -> ClusterImage:
-    """The image once these records are committed."""
+    """The image after these records are committed."""
     later = image.copy()
     for record in changes:
         replay(later, record, ImageDelta())

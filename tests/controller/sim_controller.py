@@ -1,4 +1,4 @@
-"""A controller on a simulated disk and virtual time, as the tests of this folder use it."""
+"""A controller on a simulated disk and virtual time, for the tests of this folder."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -33,7 +33,7 @@ FROM_A_NODE = Context("CONTROLLER", ANONYMOUS, "quire-2", "")
 
 
 class SimController:
-    """One node's controller: formatted, opened and, with `register`, with its own broker in service."""
+    """One node's controller: formatted and opened; `start` also registers and unfences its own broker."""
 
     def __init__(self, disk: SimDisk | None = None, seed: int = 1, **settings: str) -> None:
         self.random = SimRandom(seed)
@@ -53,7 +53,7 @@ class SimController:
         assert meta is not None
         self.directory_id = meta.directory_id
         self.incarnation_id = self.random.uuid()
-        """Of this process and the broker in it."""
+        """The incarnation id of this process and of the broker in it."""
         self.network = SimNetwork(self._world, self.random.stream("network"))
         self.replica = MetadataReplica(
             self.config,
@@ -83,7 +83,7 @@ class SimController:
         return self
 
     def start(self) -> "SimController":
-        """Opens it, registers its broker and lets that one in."""
+        """Opens it, registers its broker and unfences that broker."""
         self.open()
         self.register()
         self.heartbeat()
@@ -97,7 +97,7 @@ class SimController:
         self._world.run_until(condition)
 
     def freeze(self, duration_ms: float) -> None:
-        """Time passes while nothing of this process runs."""
+        """Time passes while this process is paused."""
         self.clock.process.pause()
         self._world.run_for(duration_ms)
         self.clock.process.resume()
@@ -146,7 +146,7 @@ class SimController:
         return self.settle(self.controller.broker_heartbeat(request, sender(broker_id)))
 
     def close_connection(self, broker_id: int) -> None:
-        """The connection of another broker's heartbeats ends."""
+        """Closes the connection over which another broker sends its heartbeats."""
         assert self.replica.active is not None
         self.replica.active.connection_closed(connection_of(broker_id))
 
@@ -156,7 +156,7 @@ class SimController:
 
 
 def sender(broker_id: int) -> Context | None:
-    """Other brokers are on other nodes, with a connection each."""
+    """Other brokers are on other nodes, each with its own connection."""
     return None if broker_id == NODE_ID else replace(FROM_A_NODE, connection_id=connection_of(broker_id))
 
 

@@ -192,7 +192,7 @@ def test_settings_that_a_group_cannot_have_are_refused(group: str, given: Change
     assert change(GROUP, group, given) == (code, {})
 
 
-def test_only_so_many_groups_have_settings_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_a_limited_number_of_groups_have_their_own_settings(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(configs, "MOST_GROUPS", 1)
     known = cluster(setting(GROUP, "readers", "consumer.assignment.interval.ms", "2000"))
     given = ("consumer.assignment.interval.ms", SET, "3000")
@@ -207,7 +207,7 @@ OF_TWO = setting(BROKER, "", "min.insync.replicas", "2")
 
 
 def decided(image: ClusterImage, type_: int, name: str, *changes: Change) -> PartitionImage:
-    """Partition 0 of orders after the change. What it no longer needs is cleared before the settings or with them."""
+    """Partition 0 of orders after the change. Its eligible replicas are cleared before the settings or with them."""
     settings = [
         incremental.AlterableConfig(name=key, config_operation=operation, value=value)
         for key, operation, value in changes
@@ -243,7 +243,7 @@ def test_a_topic_without_a_minimum_of_its_own_has_that_of_the_cluster() -> None:
     assert decided(image, TOPIC, "orders", ("min.insync.replicas", DELETE, None)).elr == ()
 
 
-def test_a_higher_minimum_makes_nobody_eligible_who_was_not() -> None:
+def test_a_higher_minimum_makes_no_further_replica_eligible() -> None:
     image = cluster(topic(), partition(0, (1, 2, 3), (1, 2), elr=()), OF_TWO, brokers=3, features=ELIGIBLE)
     assert decided(image, TOPIC, "orders", ("min.insync.replicas", SET, "3")).elr == ()
 

@@ -7,7 +7,7 @@ import pytest
 from quire.controller.alter_partition import alter_partition
 from quire.controller.controller_result import ControllerResult
 from quire.metadata.image import ClusterImage
-from quire.metadata.partition_image import RECOVERED, RECOVERING, PartitionImage
+from quire.metadata.partition_image import LOST_DIRECTORY, RECOVERED, RECOVERING, PartitionImage
 from quire.protocol.errors import ErrorCode
 from quire.protocol.messages import alter_partition as messages
 from tests.controller.images import (
@@ -74,7 +74,7 @@ def refusal(image: ClusterImage, *partitions: messages.AlterPartitionRequestPart
 
 
 def changed(image: ClusterImage, wanted: messages.AlterPartitionRequestPartitionData) -> PartitionImage:
-    """The partition afterwards, which is also what the leader is told."""
+    """The partition afterwards, which is also the answer to the leader."""
     result = alter(image, wanted)
     (told,) = results(result)
     assert told.error_code == ErrorCode.NONE
@@ -107,7 +107,7 @@ def test_an_isr_expands() -> None:
     assert changed(three((1,)), asked(1, 2)).isr == (1, 2)
 
 
-def test_an_isr_that_is_as_asked_is_told_and_nothing_is_written() -> None:
+def test_a_request_for_the_current_isr_succeeds_and_writes_nothing() -> None:
     for members in ((1, 2, 3), (3, 1, 2)):
         result = alter(three(), asked(*members))
         assert (result.records, results(result)[0].isr) == ([], [1, 2, 3])
@@ -242,8 +242,8 @@ def test_an_isr_that_cannot_be_is_refused(isr: tuple[int, ...]) -> None:
 
 @pytest.mark.parametrize(
     "state",
-    [{"fenced": True}, {"in_controlled_shutdown": True}, {"epoch": 6}],
-    ids=["fenced", "shutting down", "registered again"],
+    [{"fenced": True}, {"in_controlled_shutdown": True}, {"epoch": 6}, {"log_dirs": (b"x" * 16,)}],
+    ids=["fenced", "shutting down", "registered again", "without the directory"],
 )
 def test_a_replica_that_may_not_have_everything_does_not_join(state: dict[str, Any]) -> None:
     image = three((1,))
@@ -255,6 +255,13 @@ def test_a_replica_whose_broker_was_unregistered_does_not_join() -> None:
     image = three((1,))
     del image.brokers[2]
     does_not_join(image)
+
+
+def test_a_replica_that_was_lost_does_not_join_before_its_new_directory_is_known() -> None:
+    image = three((1,))
+    held = image.topics_by_name["orders"].partitions[0].directories
+    does_not_join(with_partition(image, directories=(held[0], LOST_DIRECTORY, held[2])))
+    assert changed(with_partition(image, directories=held), asked(1, 2)).isr == (1, 2)
 
 
 def does_not_join(image: ClusterImage) -> ClusterImage:

@@ -2,10 +2,13 @@
 
 from quire.controller.assign_directories import assign_replicas_to_dirs
 from quire.controller.controller_result import ControllerResult
+from quire.controller.elections import settle
 from quire.metadata.image import ClusterImage
+from quire.metadata.partition_image import LOST_DIRECTORY, RECOVERING
 from quire.protocol.errors import ErrorCode
 from quire.protocol.messages import assign_replicas_to_dirs as messages
-from tests.controller.images import CONFIG, TOPIC_ID, after, cluster, directory, partition, topic
+from quire.protocol.messages.metadata_records import ConfigRecord
+from tests.controller.images import CONFIG, TOPIC_ID, after, carried_out, cluster, directory, partition, topic
 
 
 def assign(
@@ -81,6 +84,47 @@ def test_a_replica_whose_old_directory_is_gone_is_not_eligible_to_lead() -> None
     image.brokers[1] = image.brokers[1]._replace(log_dirs=(directory(7),))
     later = after(image, assign(image, directory(7), 0).records).topics_by_name["orders"].partitions[0]
     assert (later.leader, later.elr) == (-1, (2,))
+
+
+LAST = partition(0, (1, 2, 3), (), -1, last_known_elr=(1,))
+UNCLEAN = ConfigRecord(resource_type=2, resource_name="orders", name="unclean.leader.election.enable", value="true")
+
+
+def test_a_last_leader_whose_disk_was_replaced_does_not_empty_the_other_replicas() -> None:
+    image = cluster(topic(), LAST, brokers=3, features=ELIGIBLE)
+    image.brokers[1] = image.brokers[1]._replace(log_dirs=(directory(7),))
+    later = after(image, assign(image, directory(7), 0).records)
+    waiting = later.topics_by_name["orders"].partitions[0]
+    assert (waiting.leader, waiting.isr, waiting.last_known_elr) == (-1, (), (2, 3))
+    allowed = after(later, [UNCLEAN])
+    elected = after(allowed, carried_out(allowed, lambda image: settle(image, CONFIG, 1)).records)
+    assert elected.topics_by_name["orders"].partitions[0].leader == 2, "although it is not the first replica"
+
+
+def test_the_only_other_replica_leads_when_the_disk_of_the_last_leader_was_replaced() -> None:
+    """What it lacks is gone, whoever leads."""
+    image = cluster(topic(), partition(0, (1, 2), (), -1, last_known_elr=(1,)), brokers=2, features=ELIGIBLE)
+    image.brokers[1] = image.brokers[1]._replace(log_dirs=(directory(7),))
+    later = after(image, assign(image, directory(7), 0).records).topics_by_name["orders"].partitions[0]
+    assert (later.leader, later.isr, later.leader_recovery_state) == (2, (2,), RECOVERING)
+
+
+def test_the_only_replica_leads_again_when_its_disk_was_replaced() -> None:
+    image = cluster(topic(), partition(0, (1,), (), -1, last_known_elr=(1,)), features=ELIGIBLE)
+    image.brokers[1] = image.brokers[1]._replace(log_dirs=(directory(7),))
+    later = after(image, assign(image, directory(7), 0).records).topics_by_name["orders"].partitions[0]
+    assert (later.leader, later.isr, later.leader_recovery_state) == (1, (1,), RECOVERING)
+
+
+def test_a_replica_that_its_broker_has_lost_is_not_eligible_until_it_is_in_sync_again() -> None:
+    image = cluster(topic(), partition(0, (1, 2), (), -1, elr=(1, 2)), brokers=1, features=ELIGIBLE)
+    image.brokers[1] = image.brokers[1]._replace(fenced=True)
+    lost = after(image, assign(image, LOST_DIRECTORY, 0).records)
+    later = lost.topics_by_name["orders"].partitions[0]
+    assert (later.leader, later.elr, later.directories[0]) == (-1, (2,), LOST_DIRECTORY)
+    lost.brokers[1] = lost.brokers[1]._replace(fenced=False)
+    found = after(lost, assign(lost, directory(1), 0).records).topics_by_name["orders"].partitions[0]
+    assert (found.leader, found.elr, found.directories[0]) == (-1, (2,), directory(1))
 
 
 def test_a_follower_reports_its_directory_and_nothing_else_changes() -> None:

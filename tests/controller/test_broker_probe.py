@@ -12,7 +12,7 @@ from simulator.random import SimRandom
 
 
 class Silent:
-    """A server that only takes note of the end."""
+    """A server that only records that a connection ended."""
 
     def __init__(self) -> None:
         self.has_ended = False

@@ -40,7 +40,7 @@ def register_again(sim: SimController, broker_id: int, **fields: object) -> Erro
     return ErrorCode(sim.settle(sim.controller.register_broker(request, sender(broker_id))).error_code)
 
 
-# --- Processes that are gone
+# --- Processes that have ended
 
 
 def test_a_broker_whose_listener_refuses_is_fenced_at_once(sim: SimController) -> None:
@@ -215,7 +215,7 @@ def test_a_broker_that_restarts_may_have_other_directories(sim: SimController) -
     assert register_again(sim, 2, log_dirs=[b"e" * 16]) is ErrorCode.NONE
 
 
-# --- A controller that stood still
+# --- A controller that was paused
 
 
 def test_a_controller_that_was_frozen_gives_every_broker_a_new_session(sim: SimController) -> None:

@@ -1,4 +1,4 @@
-"""Brokers register, are unfenced, fall silent and leave."""
+"""Brokers register, are unfenced, stop sending heartbeats and leave."""
 
 from typing import Any
 
@@ -139,7 +139,8 @@ def test_without_eligible_replicas_it_does_not_matter_how_a_broker_was_stopped()
 
 @pytest.mark.parametrize("previous_epoch", [-1, 5], ids=["lost its page cache", "lost nothing"])
 def test_a_broker_that_was_unregistered_is_no_longer_eligible(previous_epoch: int) -> None:
-    """With its registration the controller has forgotten which epoch a broker that lost nothing would report."""
+    """The controller removed the epoch together with the registration, so it cannot tell whether the broker lost
+    anything."""
     image = cluster(
         topic(),
         partition(0, (2, 1), isr=(), leader=-1, elr=(1, 2), last_known_elr=(2,)),
@@ -184,7 +185,7 @@ def test_a_broker_may_ask_to_be_fenced() -> None:
     ("fields", "code"),
     [({"broker_epoch": 4}, ErrorCode.STALE_BROKER_EPOCH), ({"broker_id": 9}, ErrorCode.BROKER_ID_NOT_REGISTERED)],
 )
-def test_only_the_registered_life_is_heard(fields: dict[str, int], code: ErrorCode) -> None:
+def test_only_heartbeats_of_the_registered_incarnation_count(fields: dict[str, int], code: ErrorCode) -> None:
     heartbeats = Heartbeats(9000)
     with pytest.raises(ApiError) as refused:
         beat(cluster(), heartbeats, **fields)
@@ -251,7 +252,7 @@ def test_an_unregistered_broker_is_forgotten() -> None:
     assert again.response.error_code == ErrorCode.BROKER_ID_NOT_REGISTERED
 
 
-def test_a_session_ends_when_nothing_is_heard_for_its_length() -> None:
+def test_a_session_ends_after_its_length_without_heartbeats() -> None:
     heartbeats = Heartbeats(9000)
     heartbeats.heard(1, 5, 100)
     assert heartbeats.next_expiry_ms == 9100

@@ -16,7 +16,7 @@ def told(settings: list[CreatableTopicConfigs]) -> dict[str, tuple[str | None, i
 
 
 def described(overrides: dict[str, str]) -> dict[str, tuple[str | None, int]]:
-    """What DescribeConfigs says of a topic with these settings."""
+    """The result of DescribeConfigs for a topic with these settings."""
     return {each.name: (each.value, each.source) for each in TopicConfig(overrides, CONFIG).describe()}
 
 

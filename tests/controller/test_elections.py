@@ -153,6 +153,56 @@ def test_the_last_known_leader_is_elected_when_all_replicas_returned_unclean() -
     assert (back.leader, back.isr, back.leader_recovery_state) == (1, (1,), RECOVERING)
 
 
+def test_the_last_leader_is_remembered_also_while_a_member_of_the_isr_is_down() -> None:
+    """The leader and its follower went together, and both return without what they had not flushed."""
+    away = change(of_three(isr=(1, 2)), up=(), rules=ELIGIBLE, without=1)
+    assert away is not None
+    assert (away.leader, away.isr, away.elr, away.last_known_elr) == (-1, (2,), (1,), (1,))
+    away = change(away, up=(), rules=ELIGIBLE, without=2, unclean_shutdown=True)
+    assert away is not None
+    assert (away.isr, away.elr, away.last_known_elr) == ((), (1,), (1,))
+    away = change(away, up=(2, 3), rules=ELIGIBLE, without=1, unclean_shutdown=True)
+    assert away is not None
+    assert (away.leader, away.isr, away.elr, away.last_known_elr) == (-1, (), (), (1,))
+    back = change(away, up=(1, 2, 3), rules=ELIGIBLE)
+    assert back is not None
+    assert (back.leader, back.isr, back.elr, back.last_known_elr) == (1, (1,), (), ())
+    assert back.leader_recovery_state == RECOVERING
+
+
+def test_the_last_leader_leads_when_the_last_eligible_replica_returns_unclean() -> None:
+    """It waited for that one, and is not asked again."""
+    waiting = of_three(isr=(), leader=-1, elr=(1,), last_known_elr=(2,))
+    assert change(waiting, up=(2, 3), rules=ELIGIBLE) is None
+    later = change(waiting, up=(2, 3), rules=ELIGIBLE, without=1, unclean_shutdown=True)
+    assert later is not None
+    assert (later.leader, later.isr, later.elr, later.last_known_elr) == (2, (2,), (), ())
+    assert later.leader_recovery_state == RECOVERING
+
+
+def test_a_leader_that_leaves_unclean_is_waited_for_and_not_one_that_lost_its_place_before() -> None:
+    alone = of_three(isr=(1,), leader=1, last_known_elr=(3,))
+    later = change(alone, up=(2, 3), rules=ELIGIBLE, without=1, unclean_shutdown=True)
+    assert later is not None
+    assert (later.leader, later.isr, later.elr, later.last_known_elr) == (-1, (), (), (1,))
+
+
+def test_a_member_of_the_isr_that_leads_again_ends_the_wait_for_the_last_leader() -> None:
+    away = of_three(isr=(2,), leader=-1, elr=(1,), last_known_elr=(1,))
+    led = change(away, up=(2,), rules=ELIGIBLE)
+    assert led is not None
+    assert (led.leader, led.isr, led.elr, led.last_known_elr, led.leader_recovery_state) == (2, (2,), (1,), (), 0)
+
+
+def test_a_partition_that_lost_its_leader_before_the_feature_waits_for_a_member_of_its_isr() -> None:
+    alone = of_three(isr=(2,), leader=-1)
+    away = change(alone, up=(1, 3), rules=ELIGIBLE, without=2, unclean_shutdown=True)
+    assert away is not None
+    assert (away.leader, away.isr, away.elr, away.last_known_elr) == (-1, (), (), (2,))
+    back = change(away, up=(1, 2, 3), rules=ELIGIBLE)
+    assert back is not None and (back.leader, back.isr) == (2, (2,))
+
+
 def changed(image: ClusterImage, changes: list[PartitionChangeRecord]) -> dict[int, tuple[int, tuple[int, ...]]]:
     later = after(image, list(changes))
     partitions = later.topics_by_name["orders"].partitions
@@ -260,7 +310,7 @@ def test_healthy_partitions_are_not_changed() -> None:
 
 
 def test_elections_that_an_earlier_controller_left_undone_are_completed() -> None:
-    """Broker 3 was fenced, broker 2 unfenced, and broker 4 removed, and each had partitions left."""
+    """Broker 3 was fenced, broker 2 unfenced, and broker 4 removed, each with partitions that were not settled yet."""
     image = cluster(
         topic(),
         partition(0, (3, 1), isr=(3, 1), leader=3),

@@ -1,7 +1,8 @@
 """Power loss at every single disk operation of a node's metadata: every acknowledged change survives as a whole.
 
-The same life is lived again and again: formatting, election, topics, settings, snapshots. Each time the power fails one
-operation later. Whatever was answered before must be found after the restart, and nothing may be there by half.
+The same run is repeated: formatting, election, topics, settings, snapshots. In each repetition the power fails one
+operation later. Everything that was acknowledged before must exist after the restart, and no change may be applied in
+part.
 """
 
 from collections.abc import Callable
@@ -18,7 +19,7 @@ PARTITIONS = 3
 
 
 class Promises:
-    """What clients were told."""
+    """The answers that clients got."""
 
     def __init__(self) -> None:
         self.created: dict[str, None] = {}
@@ -55,7 +56,7 @@ class Promises:
 
 
 def life(sim: SimController, promises: Promises) -> None:
-    """Everything that writes metadata, with several requests on their way at once."""
+    """Everything that writes metadata, with several requests in progress at once."""
     sim.start()
     for number in range(4):
         promises.create(sim, f"early-{number}")

@@ -1,4 +1,4 @@
-"""Where replicas go: apart from each other, and evenly."""
+"""Replicas are placed on different racks, and evenly."""
 
 from collections import Counter
 

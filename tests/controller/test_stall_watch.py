@@ -1,4 +1,4 @@
-"""A stall of the process is detected, whatever event comes next."""
+"""A stall of the process is detected by the next event of any kind."""
 
 from quire.controller.stall_watch import StallWatch
 

@@ -16,7 +16,7 @@ Update = tuple[str, int, int]
 
 
 def agrees(_version: int) -> None:
-    """The log can change its version."""
+    """A check that always allows the change of kraft.version."""
 
 
 def update(

@@ -1,11 +1,13 @@
-"""A coordinator's log as a cleaner leaves it."""
+"""A coordinator's log after compaction."""
 
 from tests.coordinators.sim_shard import LogEntry
 
 
 def compacted(log: list[LogEntry], share: float, *, keep_tombstones: bool) -> list[LogEntry]:
-    """The first part of a log as a cleaner leaves it: of what counts the last record of each key, of what was aborted
-    nothing. It stops before what belongs to an open transaction."""
+    """The first part of a log after compaction: the last committed record of each key, and no aborted records.
+
+    It ends before the first record of an open transaction.
+    """
 
     def end_of(position: int) -> LogEntry | None:
         producer = log[position].written_by

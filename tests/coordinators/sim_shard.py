@@ -1,6 +1,6 @@
 """A shard without a cluster: a state machine with its log in memory, on virtual time.
 
-It keeps the promises of `quire.coordinators.runtime`: records are replayed at once, answered when they are committed,
+It gives the guarantees of `quire.coordinators.runtime`: records are replayed at once, answered when they are committed,
 and after a failed append the machine is thrown away and a new one replays the log. Records pass through their bytes, so
 what is written can be read. Appends are committed at once unless `holding`; then they wait for `commit` or `fail`.
 """
@@ -25,7 +25,7 @@ R = TypeVar("R")
 
 
 class SimTimers:
-    """`Timers` on virtual time. What fires goes through the shard's door, as a request would."""
+    """`Timers` on virtual time. An operation that fires goes through `SimShard.run`, like a request."""
 
     def __init__(self, clock: SimClock, run: Callable[[TimedOperation], object]) -> None:
         self._clock = clock
@@ -52,12 +52,12 @@ class SimTimers:
 
     @property
     def keys(self) -> list[Hashable]:
-        """What is scheduled, the earliest first."""
+        """The scheduled operations, earliest first."""
         return sorted(self._timers, key=lambda key: (self._timers[key].when_ms, self._timers[key].sequence))
 
 
 class LogEntry(NamedTuple):
-    """A record as it is in the log, or the end of a transaction (`key` is None, `committed` says how it ended)."""
+    """A record in the log, or the end of a transaction (`key` is None, and `committed` is its result)."""
 
     key: bytes | None
     value: bytes | None
@@ -72,7 +72,7 @@ class _Append(NamedTuple):
 
 
 class SimShard(Generic[M]):
-    """`make` builds the machine, at first and after every reload. `now_ms` is the wall clock, as operations see it."""
+    """`make` builds the machine, initially and after every reload. `now_ms` is the wall clock that operations get."""
 
     def __init__(
         self,
@@ -90,18 +90,18 @@ class SimShard(Generic[M]):
         """What is committed."""
         self.holding = False
         self.on_append: Callable[[StateRecord], None] | None = None
-        """Is shown every record that is written, for stories."""
+        """Called with every record that is written, for transcripts."""
         self.max_batch_bytes: int | None = None
-        """What is larger is refused with UNKNOWN_SERVER_ERROR, without the machine taking it over."""
+        """Larger appends are refused with UNKNOWN_SERVER_ERROR, and the machine does not replay them."""
         self._make = make
         self.random: Random = SimRandom(seed)
         self._appends: deque[_Append] = deque()
         self._load()
 
-    # --- What a coordinator's caller does
+    # --- Calls
 
     def run(self, operation: Callable[[int], CoordinatorResult[R]]) -> Pending[R | ApiError]:
-        """The answer, which is there at once where nothing has to be waited for."""
+        """The response, which is available at once if no append is pending."""
         answer: Pending[R | ApiError] = Pending()
         try:
             result = operation(self.clock.now_ms())
@@ -136,15 +136,15 @@ class SimShard(Generic[M]):
         """Timers fire meanwhile."""
         self.clock.run_for(duration_ms)
 
-    # --- What may happen to it
+    # --- Events
 
     @property
     def held(self) -> int:
-        """Appends that wait."""
+        """Pending appends."""
         return len(self._appends)
 
     def commit(self, count: int | None = None) -> None:
-        """The oldest `count` appends that were held back, or all."""
+        """Commits the oldest `count` appends that were held back, or all of them."""
         while self._appends and count != 0:
             append = self._appends.popleft()
             count = None if count is None else count - 1
@@ -169,7 +169,7 @@ class SimShard(Generic[M]):
         self._load()
 
     def reload(self, reason: ErrorCode = ErrorCode.NOT_COORDINATOR) -> None:
-        """Leadership goes and comes back; what was held back is lost."""
+        """The node loses the leadership and gets it back; appends that were held back are lost."""
         self.fail(reason)
 
     def change_image(self, image: ClusterImage) -> None:
@@ -178,7 +178,7 @@ class SimShard(Generic[M]):
         changed = [name for name in names if _topic_id(before, name) != _topic_id(image, name)]
         self.machine.metadata_changed(changed, self.clock.now_ms())
 
-    # --- Inside
+    # --- Helpers
 
     def _surroundings(self) -> Surroundings:
         return Surroundings(
@@ -222,7 +222,7 @@ class SimShard(Generic[M]):
 
     def _append(self, append: _Append) -> None:
         self._appends.append(append)
-        # Without records there is nothing to hold back, unless something before it is: then it waits its turn.
+        # A response without records is held back only if an earlier append is.
         if not self.holding or (len(self._appends) == 1 and not append.entries and append.when_written is None):
             self.commit()
 

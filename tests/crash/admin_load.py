@@ -34,7 +34,7 @@ ANSWER_S = 3.0
 REQUEST_MS = 2000
 BACKOFF_S = 0.02
 AVOIDED_S = 10.0
-MORE_S = 60.0
+MORE_S = 120.0
 TRY_AGAIN = {
     ErrorCode.NOT_CONTROLLER,
     ErrorCode.REQUEST_TIMED_OUT,
@@ -43,11 +43,11 @@ TRY_AGAIN = {
     ErrorCode.BROKER_NOT_AVAILABLE,
     ErrorCode.INVALID_REPLICATION_FACTOR,
 }
-"""The last one: no broker is unfenced."""
+"""INVALID_REPLICATION_FACTOR means that no broker is unfenced."""
 
 
 class Attempt(NamedTuple):
-    """What a request asks, and the errors that say that an earlier attempt of it was carried out."""
+    """A request, and the errors which show that an earlier attempt of it was carried out."""
 
     request: Message
     version: int
@@ -58,7 +58,7 @@ class Attempt(NamedTuple):
 
 @dataclass(slots=True)
 class Acknowledged:
-    """What clients were told."""
+    """The changes that clients got an acknowledgement for."""
 
     partitions: dict[str, int] = field(default_factory=dict)
     settings: dict[str, str] = field(default_factory=dict)
@@ -67,7 +67,7 @@ class Acknowledged:
 
 
 class AdminLoad:
-    """Two clients that ask until `finish`."""
+    """Two clients that send requests until `finish`."""
 
     def __init__(self, addresses: Mapping[int, str], clients: int = 2) -> None:
         self._addresses = list(addresses.values())
@@ -82,7 +82,7 @@ class AdminLoad:
             thread.start()
 
     def wait_for_more(self, count: int) -> None:
-        """Until `count` requests more are acknowledged."""
+        """Waits until `count` more requests are acknowledged."""
         with self._changed:
             wanted = self.acknowledged.requests + count
             enough = self._changed.wait_for(lambda: self.acknowledged.requests >= wanted or self.failures, MORE_S)
@@ -90,7 +90,7 @@ class AdminLoad:
             assert enough, f"{self.acknowledged.requests} requests were acknowledged, and not {wanted}"
 
     def wait_for_refusals(self, count: int) -> None:
-        """Until `count` requests more reached a node, and were refused there or not answered in time."""
+        """Waits until `count` more requests were refused by a node or not answered in time."""
         deadline = time.monotonic() + MORE_S
         wanted = sum(asker.refusals for asker in self._askers) + count
         while sum(asker.refusals for asker in self._askers) < wanted:
@@ -147,7 +147,7 @@ class Asker:
         self._addresses = addresses
         self._next = first
         self._silent: dict[str, float] = {}
-        """When each node that did not answer may be asked again."""
+        """When each node that did not answer may get a request again."""
         self._connection: WireConnection | None = None
         self.refusals = 0
         """Requests that a node refused, or did not answer in time."""
@@ -191,7 +191,7 @@ class Asker:
 
 
 def _first(response: Message) -> int:
-    """The error code of the only result."""
+    """The error code of the single result."""
     match response:
         case CreateTopicsResponse():
             return response.topics[0].error_code

@@ -25,7 +25,7 @@ QUICK_TO_RETURN: dict[str, Any] = {
     "retry.backoff.ms": 20,
     "metadata.recovery.strategy": "none",
 }
-"""What members need to be back soon after their only broker is."""
+"""Settings with which members reconnect soon after their only broker has restarted."""
 SHORT_SESSION = {"session.timeout.ms": 3000}
 """If a member left a classic group in a rebalance that the crash interrupted, the group waits for it afterwards."""
 
@@ -33,7 +33,7 @@ SHORT_SESSION = {"session.timeout.ms": 3000}
 class CommittingMember(ConfluentMember):
     def __init__(self, bootstrap: str, group: str, topics: Sequence[str], **settings: Any) -> None:
         self.acknowledged: dict[Partition, int] = {}
-        """The offset that each partition was told to be committed at, last."""
+        """The last acknowledged committed offset of each partition."""
         self.commits = 0
         is_classic = settings.get("group.protocol") != "consumer"
         chosen = QUICK_TO_RETURN | (SHORT_SESSION if is_classic else {}) | settings
@@ -46,14 +46,14 @@ class CommittingMember(ConfluentMember):
         try:
             (topic_partition,) = consumer.commit(message=message, asynchronous=False)
         except confluent_kafka.KafkaException:
-            return  # no answer, or one that says no: nothing was promised
+            return  # no answer, or an error: nothing was acknowledged
         if topic_partition.error is None:
             self.acknowledged[topic_partition.topic, topic_partition.partition] = topic_partition.offset
             self.commits += 1
 
 
 class Members(ExitStack):
-    """All members that one group has ever had; those that have not left yet are closed in the end."""
+    """All members that one group has ever had; those that have not left are closed at the end."""
 
     def __init__(self, bootstrap: str, group: str, topic: str, settings: dict[str, Any]) -> None:
         super().__init__()
@@ -71,7 +71,7 @@ class Members(ExitStack):
 
 
 def promised(members: Iterable[CommittingMember]) -> dict[Partition, int]:
-    """The furthest offset of each partition that any of them was told to be committed."""
+    """The highest acknowledged committed offset of each partition, from any member."""
     furthest: dict[Partition, int] = {}
     for each in members:
         for partition, offset in list(each.acknowledged.items()):
@@ -80,7 +80,7 @@ def promised(members: Iterable[CommittingMember]) -> dict[Partition, int]:
 
 
 def kept(bootstrap: str, group: str, topic_partitions: Iterable[Partition]) -> dict[Partition, int]:
-    """What is committed, as soon as the coordinator has loaded it."""
+    """The committed offsets, as soon as the coordinator has loaded them."""
     with WireConnection(bootstrap) as connection:
         found: dict[Partition, int] = {}
 
@@ -97,7 +97,7 @@ def kept(bootstrap: str, group: str, topic_partitions: Iterable[Partition]) -> d
 
 
 def assert_no_commit_is_lost(bootstrap: str, group: str, members: Sequence[CommittingMember]) -> None:
-    """Asks the coordinator. A partition whose offset is behind one that was acknowledged has lost it."""
+    """Asks the coordinator. A partition whose offset is below an acknowledged one has lost that commit."""
     acknowledged = sum(each.commits for each in members)
     before = promised(members)
     after = kept(bootstrap, group, before)
@@ -108,5 +108,5 @@ def assert_no_commit_is_lost(bootstrap: str, group: str, members: Sequence[Commi
 def _or_false(answered: Any) -> bool:
     try:
         return bool(answered())
-    except AssertionError:  # COORDINATOR_LOAD_IN_PROGRESS is said for the whole answer
+    except AssertionError:  # COORDINATOR_LOAD_IN_PROGRESS is an error of the whole response
         return False

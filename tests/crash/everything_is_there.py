@@ -1,4 +1,5 @@
-"""After failures: every acknowledged record is there once, and all nodes agree, in their answers and their files."""
+"""After failures, every acknowledged record is in the log once, and all nodes agree, in their answers and their
+files."""
 
 from quire.protocol.messages.describe_configs import (
     DescribeConfigsRequest,
@@ -17,11 +18,12 @@ Topics = dict[str, tuple[bytes, Partitions]]
 
 
 def assert_everything_is_there(cluster: RealCluster, load: AdminLoad) -> None:
-    """Every node must run. Kills them all in the end, to read their files."""
+    """Every node must run. Kills all of them at the end, to read their files."""
     acknowledged = load.finish()
     cluster.wait_until_unfenced()
-    wait_while(lambda: _disagreement(cluster))
-    topics = topics_of(cluster, 1)
+    known: dict[int, Topics] = {}
+    wait_while(lambda: _disagreement(cluster, known))
+    topics = known[1]
     assert acknowledged.partitions.keys() <= topics.keys() <= load.attempted
     for name, count in acknowledged.partitions.items():
         assert sorted(topics[name][1]) == list(range(count)), name
@@ -65,10 +67,10 @@ def settings_of(cluster: RealCluster, node_id: int, topics: list[str]) -> dict[s
     return {result.resource_name: result.configs[0].value for result in response.results}
 
 
-def _disagreement(cluster: RealCluster) -> str:
-    """The first partition without a leader, or topic that two nodes know differently."""
+def _disagreement(cluster: RealCluster, known: dict[int, Topics]) -> str:
+    """The first partition without a leader, or the first topic about which two nodes disagree; fills `known`."""
     try:
-        known = {node_id: topics_of(cluster, node_id) for node_id in cluster.nodes}
+        known.update({node_id: topics_of(cluster, node_id) for node_id in cluster.nodes})
     except OSError as error:
         return f"not all nodes answer: {error!r}"
     names = {name for topics in known.values() for name in topics}

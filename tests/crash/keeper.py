@@ -31,7 +31,7 @@ class Keeper:
         self._changed.set()
 
     def finish(self) -> None:
-        """Returns when the node serves; ClusterError if it has ever ended by itself."""
+        """Returns when the node serves; ClusterError if it has ended without being killed."""
         self._finished = True
         self._changed.set()
         self._thread.join()

@@ -1,4 +1,4 @@
-"""Libraries in C that take the place of functions of the C library in a node, compiled when a test first needs them."""
+"""Libraries that replace functions of the C library in a node, compiled when a test first needs them."""
 
 import atexit
 import functools

@@ -13,7 +13,7 @@ from quire.testing.node_process import ClusterError
 from tests.crash.real_cluster import SETTINGS, RealCluster, RealNode, wait_until
 
 OneWay = Literal[False, "sent", "received"]
-"""What is lost of the traffic of an isolated node: everything, what it sends, or what is sent to it."""
+"""Which traffic of an isolated node is lost: all of it, what it sends, or what is sent to it."""
 ONE_WAY: tuple[OneWay, ...] = (False, "sent", "received")
 
 
@@ -39,7 +39,7 @@ class ProxiedCluster(RealCluster):
         }
 
     def wait_for_controller(self, *, other_than: int | None = None) -> int:
-        """As the nodes that are not isolated know it."""
+        """According to the nodes that are not isolated."""
         found: list[int] = []
 
         def is_there() -> bool:

@@ -91,7 +91,7 @@ class RealNode:
         format_node(RealDisk(), RealRandom(), config, now_ms=now_ms, cluster_id=cluster_id, initial_voters=voters)
 
     def wipe(self) -> None:
-        """Its disk is empty, as a new one would be."""
+        """Empties its disk."""
         shutil.rmtree(self.data)
 
 
@@ -102,9 +102,9 @@ class RealCluster:
         ports = free_ports(2 * count)
         self.nodes: dict[int, RealNode] = {}
         for node_id in range(1, count + 1):
-            place = folder / f"node-{node_id}"
-            place.mkdir(parents=True)
-            self.nodes[node_id] = RealNode(node_id, place, ports.pop(), ports.pop())
+            node_folder = folder / f"node-{node_id}"
+            node_folder.mkdir(parents=True)
+            self.nodes[node_id] = RealNode(node_id, node_folder, ports.pop(), ports.pop())
         bootstrap = ",".join(node.controller_address for node in self.nodes.values())
         self.voters = VoterSet([_voter(node, random.uuid()) for node in self.nodes.values()])
         for node in self.nodes.values():
@@ -133,10 +133,10 @@ class RealCluster:
     def logs(self) -> str:
         return "\n".join(f"--- node {node.id}\n{node.process.log()}" for node in self.nodes.values())
 
-    # --- What the nodes say
+    # --- Questions to the nodes
 
     def quorum(self, node_id: int) -> DescribeQuorumResponsePartitionData | None:
-        """What a node says if it leads the metadata quorum; None if it does not, or cannot be asked."""
+        """The node's description of the quorum if it leads it; None if it does not lead it, or cannot be reached."""
         node = self.nodes[node_id]
         if not node.answers:
             return None
@@ -182,7 +182,7 @@ class RealCluster:
             return set()
 
     def wait_until_unfenced(self, *ids: int) -> None:
-        """Until every node that answers knows these brokers, or all, as unfenced, and no other."""
+        """Waits until every node that answers knows exactly these brokers, or all, as unfenced."""
         wanted = set(ids or self.nodes)
         nodes = [node.id for node in self.nodes.values() if node.answers]
 
@@ -204,14 +204,21 @@ def running_cluster(
     settings: Mapping[str, object] | None = None,
     environments: Mapping[int, dict[str, str]] | None = None,
 ) -> Iterator[RealCluster]:
-    """Three nodes that serve, with variables for the processes of some; their logs are printed if the test fails."""
+    """Three nodes that serve, with variables for the processes of some."""
     cluster = RealCluster(folder, settings=settings)
     for node_id, environment in (environments or {}).items():
         cluster.nodes[node_id].process.environment = environment
+    with serving(cluster):
+        yield cluster
+
+
+@contextmanager
+def serving(cluster: RealCluster) -> Iterator[None]:
+    """Starts the nodes, and kills them at the end. Fails if a node logs a traceback; a failure prints all logs."""
     try:
         cluster.start()
         cluster.wait_until_unfenced()
-        yield cluster
+        yield
         assert "Traceback" not in cluster.logs()
     except BaseException:
         print(cluster.logs())
@@ -226,7 +233,7 @@ def wait_until(condition: Callable[[], bool], otherwise: str) -> None:
 
 
 def wait_while(what_is_wrong: Callable[[], str]) -> None:
-    """Until it returns an empty text; otherwise the test fails with the last one."""
+    """Waits until `problem` returns an empty text; after the time limit the test fails with the last text."""
     deadline = time.monotonic() + WAIT_S
     while wrong := what_is_wrong():
         assert time.monotonic() < deadline, f"{wrong} after {WAIT_S:g} s"

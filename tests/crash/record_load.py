@@ -28,7 +28,7 @@ class Load:
                 "reconnect.backoff.ms": 20,
                 "reconnect.backoff.max.ms": 100,
                 "retry.backoff.ms": 20,
-                "message.timeout.ms": 60_000,
+                "message.timeout.ms": 300_000,
                 "log_level": 0,
             }
             | settings
@@ -55,7 +55,7 @@ class Load:
         assert not self.errors, self.errors
 
     def abandon(self) -> None:
-        """Sends nothing more; what is not acknowledged yet stays unknown."""
+        """Sends nothing more; the result of unacknowledged records stays unknown."""
         self._stopping = True
         self._thread.join(WAIT_S)
         self._producer.purge()
@@ -103,7 +103,8 @@ def stored_values(bootstrap: str, partition: int) -> list[tuple[int, bytes]]:
 
 
 def assert_stored(bootstrap: str, load: Load, *, idempotent: bool = True) -> None:
-    """Ends the load: what was acknowledged is there, and from an idempotent producer everything, once and in order."""
+    """Ends the load and checks the log: it has all acknowledged records, and those of an idempotent producer once and
+    in order."""
     load.finish()
     by_partition = [stored_values(bootstrap, partition) for partition in range(PARTITIONS)]
     stored = {(index, offset): value for index, found in enumerate(by_partition) for offset, value in found}
@@ -120,7 +121,7 @@ def assert_stored(bootstrap: str, load: Load, *, idempotent: bool = True) -> Non
 
 
 def verdict_on_a_prefix(bootstrap: str, load: Load) -> Verdict:
-    """Of an idempotent producer that was abandoned: each partition has a prefix of what was sent to it."""
+    """For an abandoned idempotent producer: each partition has a prefix of what was sent to it."""
     lost = 0
     for partition, acknowledged in enumerate(load.acknowledged):
         stored = [value for _, value in stored_values(bootstrap, partition)]

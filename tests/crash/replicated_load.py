@@ -1,7 +1,7 @@
 """Clients of a replicated topic while its brokers fail: they write and read all the time, and remember everything.
 
 An idempotent producer with acks=all, a transactional producer, and a reader of committed records that resumes from
-where it was. `verdict.py` compares what they were told with what is in the topic in the end.
+where it was. `verdict.py` compares their results with the contents of the topic at the end.
 """
 
 import itertools
@@ -16,10 +16,11 @@ from confluent_kafka import KafkaException, TopicPartition
 
 PARTITIONS = 4
 WAIT_S = 90.0
-"""For whatever is expected of a cluster that has what it needs. A busy machine may need most of it."""
+"""The time limit for everything that a healthy cluster must do. A busy machine may need most of it."""
 STEP_S = 5.0
 TURN_S = 0.02
-UNDER_WAY = 400
+UNDER_WAY = 100
+"""Of each partition: one that takes no records must not hold up the others."""
 EVERY_THIRD_IS_ABORTED = 3
 PER_TRANSACTION = 3
 TRANSACTION_MS = 180_000
@@ -37,9 +38,9 @@ CLIENT: dict[str, Any] = {
     "topic.metadata.refresh.interval.ms": 1000,
     "log_level": 0,
 }
-"""Clients that are back soon after their brokers are."""
+"""Settings with which clients reconnect soon after their brokers have restarted."""
 
-Place = tuple[int, int]
+PartitionOffset = tuple[int, int]
 """Partition and offset."""
 
 
@@ -71,7 +72,7 @@ class Client:
         raise NotImplementedError
 
     def settle(self) -> None:
-        """Finishes what is under way."""
+        """Finishes the current turn."""
 
     def wait_for(self, condition: Callable[[], bool], what: str) -> None:
         with self.changed:
@@ -85,7 +86,7 @@ class Client:
             while not self.stopping:
                 self.turn()
             self.settle()
-        except BaseException as error:  # whatever it is, the test has to say it
+        except BaseException as error:  # any exception fails the test
             with self.changed:
                 self.failure = error
                 self.changed.notify_all()
@@ -104,21 +105,23 @@ class Writer(Client):
             )
         )
         self.sent: list[list[bytes]] = [[] for _ in range(PARTITIONS)]
-        self.acknowledged: dict[Place, bytes] = {}
+        self.acknowledged: dict[PartitionOffset, bytes] = {}
         self.last_acknowledged = [-1] * PARTITIONS
         """The offset of each partition's last acknowledgement, which an unclean election moves back."""
         self.refused: list[tuple[bytes, Any]] = []
         self.longest_gap_s = 0.0
         self._number = 0
+        self._under_way = [0] * PARTITIONS
         self._acknowledged_number = [-1] * PARTITIONS
         self._last_s = time.monotonic()
 
     def turn(self) -> None:
-        if len(self._producer) < UNDER_WAY:
-            for partition in range(PARTITIONS):
+        for partition in range(PARTITIONS):
+            if self._under_way[partition] < UNDER_WAY:
                 value = b"%s %08d" % (self.name.encode(), self._number)
                 self._producer.produce(self._topic, value, partition=partition, on_delivery=self._delivered)
                 self.sent[partition].append(value)
+                self._under_way[partition] += 1
                 self._number += 1
         ends_s = time.monotonic() + TURN_S
         while (left_s := ends_s - time.monotonic()) > 0:
@@ -128,7 +131,7 @@ class Writer(Client):
         assert self._producer.flush(WAIT_S) == 0, f"{self.name}: records without an answer"
 
     def wait_for_acks(self, partitions: Iterable[int] = range(PARTITIONS)) -> None:
-        """Until these partitions have acknowledged records that are sent after this call."""
+        """Waits until these partitions have acknowledged records that are sent after this call."""
         number = self._number
         wanted = list(partitions)
         self.wait_for(
@@ -138,11 +141,12 @@ class Writer(Client):
 
     def _delivered(self, error: Any, message: Any) -> None:
         now_s = time.monotonic()
+        partition = message.partition()
         with self.changed:
+            self._under_way[partition] -= 1
             if error is not None:
                 self.refused.append((message.value(), error))
             else:
-                partition = message.partition()
                 self.acknowledged[partition, message.offset()] = message.value()
                 self.last_acknowledged[partition] = message.offset()
                 self._acknowledged_number[partition] = int(message.value().rpartition(b" ")[2])
@@ -195,10 +199,10 @@ class TransactionalWriter(Client):
 
     def settle(self) -> None:
         if self._producer is None:
-            self._begin_again()  # which ends a transaction that is still open
+            self._begin_again()  # this also ends an open transaction
 
     def wait_for_commits(self, count: int = 2) -> None:
-        """Until so many transactions are committed that begin after this call."""
+        """Waits until this many transactions are committed that begin after this call."""
         wanted = len(self.committed) + 1 + count
         self.wait_for(lambda: len(self.committed) >= wanted, "no transaction is committed")
 
@@ -213,12 +217,12 @@ class TransactionalWriter(Client):
                     raise
 
     def _recover(self, error: KafkaException, outcome: list[list[bytes]]) -> list[list[bytes]]:
-        """What the transaction came to, after a failure."""
+        """The result of the transaction after a failure."""
         if error.args[0].txn_requires_abort():
             with suppress(KafkaException):
                 self._repeat(lambda: self._producer.abort_transaction(STEP_S))
                 return self.aborted
-        self._producer = None  # the next one with this id ends what this one left open
+        self._producer = None  # the next producer with this id aborts the open transaction
         return outcome
 
     def _begin_again(self) -> None:
@@ -227,7 +231,7 @@ class TransactionalWriter(Client):
 
 
 class Reader(Client):
-    """Reads what is committed, in order. An offset that the partition no longer has is a failure."""
+    """Reads committed records in order. An offset that no longer exists is a failure."""
 
     def __init__(self, bootstrap: str, topic: str) -> None:
         super().__init__("reader")
@@ -244,7 +248,7 @@ class Reader(Client):
             )
         )
         self._consumer.assign([TopicPartition(topic, partition, 0) for partition in range(PARTITIONS)])
-        self.seen: dict[Place, bytes] = {}
+        self.seen: dict[PartitionOffset, bytes] = {}
         self._next = [0] * PARTITIONS
 
     def turn(self) -> None:
@@ -262,7 +266,7 @@ class Reader(Client):
 
 
 class ReplicatedLoad:
-    """A writer, a transactional writer and a reader of one topic, which exists."""
+    """A writer, a transactional writer and a reader of one existing topic."""
 
     def __init__(self, bootstrap: str, topic: str, *, transactions: bool = True) -> None:
         self.bootstrap = bootstrap
@@ -282,7 +286,7 @@ class ReplicatedLoad:
             client.stopping = True
 
     def wait_for_progress(self) -> None:
-        """Until every partition has acknowledged new records, and a transaction that began later is committed."""
+        """Waits until every partition has acknowledged new records, and a later transaction is committed."""
         self.writer.wait_for_acks()
         if self.transactions is not None:
             self.transactions.wait_for_commits()

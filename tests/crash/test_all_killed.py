@@ -1,4 +1,4 @@
-"""All nodes killed at the same moment, under load: what was acknowledged is in the page cache of every replica."""
+"""All nodes killed at the same moment, under load: acknowledged records are in the page cache of every replica."""
 
 import pytest
 

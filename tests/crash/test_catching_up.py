@@ -1,4 +1,4 @@
-"""A node was down so long that the others have deleted what it misses: it continues from their snapshot."""
+"""A node was down for so long that the others have deleted the records it lacks: it continues from their snapshot."""
 
 from pathlib import Path
 

@@ -16,7 +16,7 @@ from tests.crash.real_cluster import wait_until
 ISOLATIONS = 2
 REQUESTS_PER_ROUND = 40
 REQUESTS_MEANWHILE = 10
-"""Fewer, because every third one is sent to the isolated node, which answers it after its time-out at the earliest."""
+"""Fewer, because every third one is sent to the isolated node, which answers no earlier than its time-out."""
 
 
 @pytest.fixture

@@ -56,7 +56,7 @@ def test_a_controller_that_was_paused_for_long_finds_itself_replaced(cluster: Re
 
 
 def pause_the_active_controller(cluster: RealCluster, at_least_s: float) -> None:
-    """Pauses it until its session is over, and for at least so long."""
+    """Pauses it until its session has expired, and for at least this long."""
     load = admin_load(cluster)
     began_s = time.monotonic()
     paused = cluster.wait_for_controller()

@@ -1,4 +1,4 @@
-"""A coordinator killed in the middle of commits, rebalances and transactions: another node takes over what it knew."""
+"""A coordinator killed in the middle of commits, rebalances and transactions: another node takes over its state."""
 
 from functools import partial
 from typing import Any
@@ -94,7 +94,7 @@ def kill_between_rebalances(cluster: Cluster, kills: int, settings: dict[str, An
 
 
 def coordinator_of(cluster: Cluster | RealCluster, key: str, key_type: int, *, other_than: int | None = None) -> int:
-    """As soon as the nodes that run agree on it."""
+    """The coordinator, as soon as all running nodes agree on it."""
     found: set[int] = set()
 
     def is_known() -> bool:

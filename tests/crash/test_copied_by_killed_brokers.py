@@ -1,4 +1,4 @@
-"""A copy that is exactly once, while brokers are killed and the copier too: every record comes out once."""
+"""An exactly-once copy while brokers and the copier are killed: every record is copied once."""
 
 from functools import partial
 
@@ -15,7 +15,7 @@ SOURCE, SINK = "source", "sink"
 PARTITIONS = 4
 RECORDS = 8_000
 KILLS = 2
-"""Of each, copier and broker."""
+"""The number of kills of the copier, and of brokers."""
 
 
 class ReplicatedSupervisor(Supervisor):

@@ -21,7 +21,7 @@ SOURCE, SINK = "source", "sink"
 PARTITIONS = 4
 RECORDS = 50_000
 KILLS = 3
-"""Of each, copier and node."""
+"""The number of kills of the copier, and of the node."""
 
 
 @pytest.fixture
@@ -36,7 +36,7 @@ def cluster() -> Iterator[Cluster]:
 
 
 class Supervisor:
-    """Has one copier running, always."""
+    """Keeps one copier running."""
 
     def __init__(self, bootstrap: str) -> None:
         options = ("--name", "copier", "--bootstrap-servers", bootstrap)
@@ -50,7 +50,7 @@ class Supervisor:
         self._restart()
 
     def has_copied(self, count: int) -> bool:
-        """Looks after the copier, too: one that gave up when the node went away is started again."""
+        """Also restarts the copier if it has given up because the node was gone."""
         if self._copier.has_ended():
             self._restart()
         with WireConnection(self._bootstrap) as connection:
@@ -99,7 +99,7 @@ def copy_with_kills(cluster: Cluster, kills: int) -> None:
 
 
 def assert_copied_once(copies: Collection[bytes], records: int) -> None:
-    """A copy of an aborted transaction, if it could be read, would be a duplicate: the copier repeats it."""
+    """If copies of an aborted transaction could be read, they would be duplicates, because the copier repeats them."""
     expected = {b"RECORD %d" % number for number in range(records)}
     assert expected.issuperset(copies), "a copy of something that is not in the source"
     Verdict(acknowledged=records, lost=len(expected.difference(copies)), duplicated=repeated(copies)).assert_clean()

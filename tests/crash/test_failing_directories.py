@@ -39,7 +39,7 @@ class Site:
         self.acknowledged = [0, 0]
 
     def write(self, partition: int) -> int:
-        """Appends a record and counts it if that is acknowledged; the error if not."""
+        """Appends a record, and counts it if it is acknowledged; returns the error code."""
         with WireConnection(self.cluster.bootstrap_servers) as connection:
             batch = build_batch([Record(0, time.time_ns() // 1_000_000, None, VALUE)])
             error = produce(connection, TOPIC, bytes(batch), partition=partition).error_code
@@ -54,7 +54,7 @@ class Site:
         raise AssertionError(f"{most} writes were taken")
 
     def count(self, partition: int) -> int:
-        """How many records can be read; -1 when none can."""
+        """How many records can be read; -1 if reading fails."""
         found = 0
         with WireConnection(self.cluster.bootstrap_servers) as connection:
             while True:
@@ -69,7 +69,7 @@ class Site:
                 found += len(records)
 
     def errors(self) -> dict[str, int]:
-        """What DescribeLogDirs says of each directory."""
+        """The result of DescribeLogDirs for each directory."""
         with WireConnection(self.cluster.bootstrap_servers) as connection:
             answer = connection.call(DescribeLogDirsRequest(topics=None), 4, DescribeLogDirsResponse)
         return {found.log_dir: found.error_code for found in answer.results}

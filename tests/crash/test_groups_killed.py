@@ -77,7 +77,7 @@ def everything_is_read(members: list[CommittingMember]) -> bool:
 
 
 def test_commits_acknowledged_just_before_the_kill_survive(cluster: Cluster) -> None:
-    """Offsets, and the members of a group that was stable: they continue with their generation."""
+    """Offsets and the members of a stable group survive: the members continue in their generation."""
     bootstrap = cluster.bootstrap_servers
     groups: dict[str, str] = {}
     for number in range(KILLS):

@@ -17,7 +17,7 @@ from quire.protocol.messages.describe_quorum import DescribeQuorumResponse
 from quire.testing import WireConnection
 
 SESSION_TIMEOUT_MS = 300_000
-"""So long that a broker is fenced in this test only if its end was noticed."""
+"""Long enough that a broker is fenced in this test only if its end was detected."""
 WAIT_S = 60.0
 STOP_S = 60.0
 

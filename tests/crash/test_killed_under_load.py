@@ -1,6 +1,7 @@
-"""A node killed with -9 while clients write: everything it acknowledged is there afterwards, and nothing is damaged.
+"""A node killed with -9 while clients write: everything it acknowledged is in the log afterwards, and nothing is
+damaged.
 
-The page cache survives the process, so no flush is needed for this; what a power cut leaves is the simulator's subject.
+The page cache survives the process, so this needs no flush. test_power_loss.py and the simulator test power losses.
 """
 
 import struct

@@ -1,6 +1,6 @@
-"""A leader that the other nodes do not reach, but clients do: it acknowledges nothing that the others do not have.
+"""A leader that clients can reach and the other nodes cannot: it acknowledges nothing that the others lack.
 
-One-way, what the leader sends is lost, so it hears the others and they do not hear it; or it is the other way round.
+In a one-way cut, either what the leader sends to the other nodes is lost, or what they send to it.
 """
 
 import pytest
@@ -17,7 +17,7 @@ from tests.crash.replicated_cluster import (
     wait_until_in_sync,
 )
 from tests.crash.replicated_load import ReplicatedLoad
-from tests.crash.verdict import read_all
+from tests.crash.verdict import UNCOMMITTED, read_all
 from tests.wire.batches import batch
 from tests.wire.raw import produce
 
@@ -50,4 +50,4 @@ def isolate_leader(cluster: Cluster, load: ReplicatedLoad, *, one_way: OneWay) -
     load.wait_for_progress()
     cluster.heal()
     wait_until_in_sync(cluster.bootstrap_servers, TOPIC)
-    assert STRANDED not in read_all(cluster.bootstrap_servers, TOPIC).values()
+    assert STRANDED not in read_all(cluster.bootstrap_servers, TOPIC, UNCOMMITTED).values()

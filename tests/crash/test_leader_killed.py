@@ -44,9 +44,10 @@ def kill_controllers(cluster: Cluster, load: ReplicatedLoad, kills: int) -> None
 
 
 def leading_controller(cluster: Cluster, load: ReplicatedLoad) -> int:
-    """The active controller, when it leads a partition.
+    """Returns the active controller once it leads a partition.
 
-    A node that was killed leads nothing after its return. Then the leaders are killed, until it is its turn.
+    A killed node leads nothing after its restart. Then other leaders are killed, until the active controller leads
+    again.
     """
     for partition in range(PARTITIONS):
         controller, leaders = cluster.controller, leaders_of(cluster)

@@ -1,4 +1,4 @@
-"""A leader that stops in its tracks and continues later: it must not believe that it still leads.
+"""A leader that is paused and continues later: it must not act as the leader any more.
 
 Its clients wait until the broker's session ends. Another leader then takes over, and what the old one has in its log
 beyond that is truncated.

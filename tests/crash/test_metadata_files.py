@@ -1,4 +1,4 @@
-"""The comparison of metadata logs finds what differs, and compares only what all nodes have."""
+"""The comparison of metadata logs finds differences, and covers only offsets that all nodes have."""
 
 from collections.abc import Sequence
 from pathlib import Path

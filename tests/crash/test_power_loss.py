@@ -1,6 +1,6 @@
-"""Machines that lose power while clients write: what their settings promise is there when they start again.
+"""Machines that lose power while clients write: after a restart they have everything that their settings promise.
 
-A SIGKILL alone keeps the page cache and so tests no sync. Here the nodes run on machines whose disks forget what was
+A SIGKILL keeps the page cache, so it does not test syncs. Here the nodes run on machines whose disks forget what was
 not synced (see `tests.crash.power_loss`); a seed that fails is in the name of the test or in its messages.
 """
 
@@ -55,7 +55,7 @@ def lose_power_under_load(cluster: PoweredCluster, losses: int) -> None:
 
 
 def test_a_disk_that_lies_about_syncs_loses_acknowledged_records(tmp_path: Path) -> None:
-    """What the test above would not notice if its machines kept everything."""
+    """Proves that the test above detects a missing sync: here the disks ignore syncs."""
     cluster = PoweredCluster(tmp_path, settings={**FLUSHED, "log.segment.bytes": 1 << 30}, syncs=False)
     try:
         cluster.start()

@@ -1,4 +1,4 @@
-"""Every node stopped and started again, one after another, as for an upgrade, while clients work."""
+"""Every node is stopped and started again, one after another, as in an upgrade, while clients work."""
 
 import pytest
 

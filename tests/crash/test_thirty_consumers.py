@@ -27,7 +27,7 @@ CHANGES = 20
 SEED = 30
 SESSION_MS = 60_000
 HEARTBEAT_MS = 500
-"""Both enough for a busy machine: librdkafka gives up a heartbeat that takes long, and the next one gets it fenced."""
+"""Long enough for a busy machine: librdkafka abandons a slow heartbeat, and is fenced with the next one."""
 
 
 @pytest.fixture
@@ -100,7 +100,8 @@ def come_and_go(cluster: Cluster, changes: int, settings: dict[str, Any]) -> Non
 
 
 def wait_until_it_knows_that_it_has_joined(member: CommittingMember) -> None:
-    """librdkafka says no goodbye while its join is not answered: such a member ends with its session only."""
+    """librdkafka does not leave the group while its join is pending: such a member is removed only when its session
+    expires."""
     eventually(lambda: bool(member.events))
 
 
@@ -110,7 +111,7 @@ def end_offsets(bootstrap: str) -> dict[int, int]:
 
 
 def wait_until_read(members: list[CommittingMember], wanted: set[tuple[int, int]]) -> None:
-    """Waits as long as they get on: after many rebalances of a busy machine there is much to catch up with."""
+    """Waits as long as they make progress: on a busy machine, many rebalances leave much to catch up with."""
 
     def count() -> int:
         return sum(len(each.received) for each in members)

@@ -16,7 +16,7 @@ from confluent_kafka import Consumer, KafkaError, TopicPartition
 from tests.crash.dedicated_cluster import DedicatedCluster, dedicated_cluster
 from tests.crash.real_cluster import wait_while
 from tests.crash.replicated_cluster import NODES, TOPIC, create_replicated, not_led_by, wait_until_in_sync
-from tests.crash.replicated_load import PARTITIONS, WAIT_S, Place, Writer, client_settings
+from tests.crash.replicated_load import PARTITIONS, WAIT_S, PartitionOffset, Writer, client_settings
 from tests.crash.verdict import Verdict, judge_writer, missing, read_all
 
 ALONE = {"min.insync.replicas": "1"}
@@ -86,7 +86,7 @@ def lose_what_one_replica_alone_had(cluster: DedicatedCluster, topic: str, last:
     logs = cluster.logs()
     for partition in range(PARTITIONS):
         assert f"leader elected unclean partition={topic}-{partition} " in logs
-        # Which of the records were committed is known here only if that was written down before the kill.
+        # The node knows which records were committed only if the checkpoint was written before the kill.
         assert re.search(rf"(replica truncated|committed records lost) partition={topic}-{partition} from=", logs)
 
 
@@ -107,7 +107,7 @@ def read_on(cluster: DedicatedCluster, position: TopicPartition) -> Any:
 
 def written_by_one(
     cluster: DedicatedCluster, topic: str, last: int, *, idempotent: bool
-) -> tuple[Writer, dict[Place, bytes]]:
+) -> tuple[Writer, dict[PartitionOffset, bytes]]:
     """A writer whose last acknowledged records only the node `last` has, and earlier ones, which all replicas have."""
     settings: dict[str, Any] = {"enable.idempotence": idempotent, "acks": "all"}
     writer = Writer(cluster.bootstrap_servers, topic, **settings)

@@ -2,7 +2,8 @@
 
 Leaders and coordinators are killed, so that transactions and groups move between nodes that disagree by two hours. A
 coordinator with the later clock aborts transactions that began at another one, as if they had timed out. Their producer
-gets an error then, so nothing of them may be there, and everything of those that were reported as committed.
+then gets an error, and none of their records may be readable; all records of transactions that were reported as
+committed must be.
 """
 
 import time
@@ -57,7 +58,7 @@ def kill_nodes_with_wrong_clocks(folder: Path, rounds: int) -> None:
 
 
 def clocks_by_leader(bootstrap: str) -> dict[int, int]:
-    """How wrong the clocks of the nodes are, by the times that they give to records; within minutes."""
+    """The error of each node's clock in minutes, from the timestamps of its records."""
     create_replicated(bootstrap, STAMPED, len(SHIFTS_S), {"message.timestamp.type": "LogAppendTime"})
     addresses = dict(zip(SHIFTS_S, bootstrap.split(","), strict=True))
     found = {}

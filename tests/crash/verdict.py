@@ -1,4 +1,4 @@
-"""What clients were told, against what is in the topic and on the disks of all replicas.
+"""Compares the results that clients got with the contents of the topic and of the disks of all replicas.
 
 Every count but the first one must be 0. `replicas_differ` says whether the replicas are equal byte for byte.
 """
@@ -13,7 +13,7 @@ import confluent_kafka
 from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
 from tests.crash.real_cluster import wait_while
-from tests.crash.replicated_load import PARTITIONS, Place, ReplicatedLoad, Writer, client_settings
+from tests.crash.replicated_load import PARTITIONS, PartitionOffset, ReplicatedLoad, Writer, client_settings
 
 ASK_S = 5.0
 COMMITTED, UNCOMMITTED = "read_committed", "read_uncommitted"
@@ -21,17 +21,17 @@ COMMITTED, UNCOMMITTED = "read_committed", "read_uncommitted"
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """A count is None where a test cannot make it: a producer that is not idempotent may write a record twice."""
+    """A count is None if it has no meaning in a test: a producer that is not idempotent may write a record twice."""
 
     acknowledged: int
     lost: int
-    """Acknowledged, or of a committed transaction, and not there at the offset that was acknowledged."""
+    """Acknowledged records, or records of a committed transaction, that are not at their acknowledged offset."""
     duplicated: int | None = None
     out_of_order: int | None = None
     aborted_read: int | None = None
-    """Of a transaction that was aborted, or that is there in part."""
+    """Records of an aborted transaction, or of one that is visible only in part."""
     vanished: int | None = None
-    """Read by the reader, and not there later."""
+    """Records that the reader has read and that are missing later."""
     longest_gap_s: float | None = None
 
     @property
@@ -87,7 +87,7 @@ def judge(load: ReplicatedLoad) -> Verdict:
     )
 
 
-def judge_writer(writer: Writer, stored: Mapping[Place, bytes]) -> Verdict:
+def judge_writer(writer: Writer, stored: Mapping[PartitionOffset, bytes]) -> Verdict:
     """Of an idempotent writer that has stopped."""
     return Verdict(
         acknowledged=len(writer.acknowledged),
@@ -98,12 +98,12 @@ def judge_writer(writer: Writer, stored: Mapping[Place, bytes]) -> Verdict:
     )
 
 
-def missing(told: Mapping[Place, bytes], stored: Mapping[Place, bytes]) -> int:
-    return sum(stored.get(place) != value for place, value in told.items())
+def missing(told: Mapping[PartitionOffset, bytes], stored: Mapping[PartitionOffset, bytes]) -> int:
+    return sum(stored.get(position) != value for position, value in told.items())
 
 
 def repeated(values: Iterable[bytes]) -> int:
-    """How many of them are there more than once; each counts from its second time on."""
+    """How many values occur again; the first occurrence of each does not count."""
     return sum(count - 1 for count in Counter(values).values())
 
 
@@ -111,8 +111,8 @@ def _is_torn(transaction: Iterable[bytes], values: Mapping[bytes, int]) -> bool:
     return len({value in values for value in transaction}) == 2
 
 
-def out_of_order(sent: Sequence[Sequence[bytes]], stored: Mapping[Place, bytes]) -> int:
-    """The records that are not there in the order in which they were `sent` to each partition."""
+def out_of_order(sent: Sequence[Sequence[bytes]], stored: Mapping[PartitionOffset, bytes]) -> int:
+    """How many records are not in the order in which they were `sent` to each partition."""
     wrong = 0
     for partition, values in enumerate(sent):
         order = {value: number for number, value in enumerate(values)}
@@ -121,10 +121,10 @@ def out_of_order(sent: Sequence[Sequence[bytes]], stored: Mapping[Place, bytes])
     return wrong
 
 
-# --- What is in the topic
+# --- The contents of the topic
 
 
-def read_settled(bootstrap: str, topic: str) -> dict[Place, bytes]:
+def read_settled(bootstrap: str, topic: str) -> dict[PartitionOffset, bytes]:
     """Every committed record, as soon as no transaction is open."""
 
     def open_transactions() -> str:
@@ -141,9 +141,9 @@ def ends(bootstrap: str, topic: str, isolation: str) -> list[int]:
     found: list[int] = []
 
     def ask() -> str:
-        places = [TopicPartition(topic, partition) for partition in range(PARTITIONS)]
+        partitions = [TopicPartition(topic, partition) for partition in range(PARTITIONS)]
         try:
-            found[:] = [consumer.get_watermark_offsets(place, timeout=ASK_S)[1] for place in places]
+            found[:] = [consumer.get_watermark_offsets(each, timeout=ASK_S)[1] for each in partitions]
         except KafkaException as error:
             return f"not all ends of {topic} are known: {error}"
         return ""
@@ -155,11 +155,11 @@ def ends(bootstrap: str, topic: str, isolation: str) -> list[int]:
     return found
 
 
-def read_all(bootstrap: str, topic: str, isolation: str = COMMITTED) -> dict[Place, bytes]:
+def read_all(bootstrap: str, topic: str, isolation: str = COMMITTED) -> dict[PartitionOffset, bytes]:
     """Every record up to the end of each partition."""
     consumer = _consumer(bootstrap, isolation)
     consumer.assign([TopicPartition(topic, partition, 0) for partition in range(PARTITIONS)])
-    found: dict[Place, bytes] = {}
+    found: dict[PartitionOffset, bytes] = {}
     at_end: set[int] = set()
 
     def take_more() -> str:
@@ -194,7 +194,7 @@ def _consumer(bootstrap: str, isolation: str) -> confluent_kafka.Consumer:
     )
 
 
-# --- What is on the disks
+# --- The contents of the disks
 
 
 def replicas_differ(folders: Iterable[Path], topic: str, partitions: int = PARTITIONS) -> str:

@@ -1,4 +1,4 @@
-"""Requests made from a seed: first valid, then damaged in the ways that find mistakes."""
+"""Requests from a seed: valid at first, then damaged in ways that find bugs."""
 
 import random
 import struct
@@ -36,14 +36,14 @@ def request(rng: random.Random, keys: list[tuple[int, int, int]]) -> bytes:
 
 
 def message(rng: random.Random, cls: type[Message], version: int) -> Message:
-    """A message of this class with values worth trying."""
+    """A message of this class with random and extreme values."""
     made = _structure(rng, cls, version)
     assert isinstance(made, Message)
     return made
 
 
 def damaged(rng: random.Random, payload: bytes) -> bytes:
-    """The payload with one to four injuries; sometimes none."""
+    """The payload with up to four random changes."""
     data = bytearray(payload)
     for _ in range(rng.choice([0, 1, 1, 1, 2, 4])):
         _injure(rng, data)
@@ -51,7 +51,7 @@ def damaged(rng: random.Random, payload: bytes) -> bytes:
 
 
 def framed(rng: random.Random, payload: bytes) -> bytes:
-    """With its length in front; now and then a wrong one."""
+    """Adds the length in front; sometimes a wrong one."""
     length = len(payload)
     if rng.random() < 0.1:
         length = rng.choice([0, -1, length + 1, max(0, length - 1), 2**31 - 1, -(2**31), 3, length * 2])

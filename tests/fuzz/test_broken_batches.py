@@ -89,7 +89,7 @@ def topics(victim: Victim) -> list[str]:
 
 
 def assert_readable(victim: Victim, topic: str) -> None:
-    """What the topic holds can be fetched whole, and every batch of it is sound."""
+    """Everything in the topic can be fetched, and every batch is valid."""
     from quire.protocol.records import read_records
 
     with victim.connect() as connection:
@@ -116,7 +116,7 @@ def test_a_batch_with_false_fields_is_refused(victim: Victim, topics: list[str],
 @pytest.mark.parametrize("topic", TOPICS)
 @pytest.mark.parametrize("bomb", BOMBS)
 def test_a_decompression_bomb_is_refused(victim: Victim, topics: list[str], topic: str, bomb: str) -> None:
-    """Half a gigabyte out of half a megabyte: refused, and never held in memory."""
+    """Half a megabyte that expands to half a gigabyte is refused, and is never held in memory."""
     records, code = BOMBS[bomb]
     assert len(records) < 1_048_588
     before = victim.resident_bytes

@@ -23,6 +23,7 @@ SAVED = Path(__file__).parent / "saved"
 SECONDS = float(os.environ.get("QUIRE_FUZZ_SECONDS", "8"))
 GROWTH_LIMIT_BYTES = 80_000_000
 REMEMBERED = 5
+AT_LEAST = 100
 
 
 def advertised(victim: Victim) -> list[tuple[int, int, int]]:
@@ -39,7 +40,7 @@ def save(inputs: deque[bytes]) -> Path:
 
 
 def fuzz(victim: Victim, seed: int, seconds: float) -> int:
-    """Throws damaged requests until the time is up; how many."""
+    """Sends damaged requests until the time is up, and more than a few; returns their number."""
     rng = random.Random(seed)
     keys = advertised(victim)
     started_with = victim.resident_bytes
@@ -47,7 +48,7 @@ def fuzz(victim: Victim, seed: int, seconds: float) -> int:
     count = 0
     deadline = time.monotonic() + seconds
     try:
-        while time.monotonic() < deadline:
+        while time.monotonic() < deadline or count < AT_LEAST:
             data = b"".join(framed(rng, damaged(rng, request(rng, keys))) for _ in range(rng.choice([1, 1, 1, 3])))
             if rng.random() < 0.05:
                 data = rng.randbytes(rng.randrange(1, 200))
@@ -67,7 +68,6 @@ def test_no_damaged_request_harms_the_node(victim: Victim) -> None:
     seed = int(os.environ.get("QUIRE_FUZZ_SEED", secrets.randbits(32)))
     count = fuzz(victim, seed, SECONDS)
     print(f"seed {seed}: {count} inputs")
-    assert count > 100
 
 
 @pytest.mark.soak

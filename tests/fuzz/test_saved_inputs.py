@@ -1,4 +1,4 @@
-"""Inputs that once did harm, sent again."""
+"""Inputs that have caused faults before."""
 
 from pathlib import Path
 

@@ -27,7 +27,7 @@ def topic(victim: Victim) -> str:
 
 
 def send_until_refused(connection: socket.socket, data: bytes, limit: int) -> int:
-    """Sends without ever reading until the other side takes no more; how many bytes it took."""
+    """Sends without reading until the node accepts no more; returns how many bytes it accepted."""
     connection.settimeout(0.5)
     taken = 0
     view = memoryview(data)

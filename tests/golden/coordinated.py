@@ -1,6 +1,6 @@
 """The state of a broker's coordinators: groups with members and offsets, and transactions.
 
-The same question to Apache Kafka and to Quire. Bytes are turned into text one to one (Latin-1), so that an answer can
+Apache Kafka and Quire get the same requests. Bytes are turned into text one to one (Latin-1), so that an answer can
 be kept as JSON; lists are sorted where their order means nothing.
 """
 
@@ -20,7 +20,7 @@ from quire.testing import WireConnection
 
 LIST_GROUPS, DESCRIBE_GROUPS, DESCRIBE_CONSUMER_GROUPS = 5, 6, 1
 FETCH_OFFSETS, LIST_TRANSACTIONS, DESCRIBE_TRANSACTIONS = 9, 1, 0
-"""The versions spoken."""
+"""The versions of the requests."""
 
 Known = dict[str, Any]
 

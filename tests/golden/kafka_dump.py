@@ -34,7 +34,7 @@ _CONTROL = re.compile(
 
 
 def parse(text: str) -> dict[str, list[Line]]:
-    """By file, what was said of it."""
+    """The facts about each file."""
     files: dict[str, list[Line]] = {}
     for line in text.splitlines():
         if line.startswith("== "):
@@ -66,7 +66,7 @@ def _parse_record(line: str) -> Line:
     key, value = None, match["rest"]
     if has_key:
         key, _, value = match["rest"].removeprefix("key: ").partition(" payload: ")
-        # Plain text may have any words in it; of what coordinators write it says what is gone.
+        # Plain text may contain any words; for records of coordinators, DumpLogSegments also prints removed fields.
         key = key if has_value or value == "<DELETE>" else match["rest"].removeprefix("key: ")
     else:
         value = value.removeprefix("payload: ")
@@ -80,7 +80,7 @@ def _parse_content(content: str | None) -> object:
 
 
 def _without_members_own_bytes(said: Line) -> Line:
-    """What members of a classic group say to each other is bytes to the one tool, and to the other a structure."""
+    """Metadata of classic members is bytes for one of the tools, and a structure for the other."""
     data = said.get("data")
     for member in data.get("members", ()) if isinstance(data, dict) else ():
         del member["subscription"], member["assignment"]
@@ -88,7 +88,7 @@ def _without_members_own_bytes(said: Line) -> Line:
 
 
 def in_kafkas_words(path: Path, fact: Fact) -> Line | None:
-    """A fact of `quire.cli.storage.dump` as `parse` would have it; None for what DumpLogSegments does not say."""
+    """A fact of `quire.cli.storage.dump` in the form of `parse`; None for facts that DumpLogSegments does not print."""
     fields: dict[str, Any] = fact.fields
     if fact.kind == "batch":
         horizon = fields["delete_horizon"]

@@ -1,4 +1,5 @@
-"""Whatever byte of a recorded file is changed, `quire dump-log` reads to its end and reports what it finds."""
+"""If any byte of a recorded file is changed, `quire dump-log` still reads the file to its end and reports what it
+finds."""
 
 from pathlib import Path
 

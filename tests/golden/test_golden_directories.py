@@ -16,10 +16,10 @@ AS_IT_IS = {
     "transaction.abort.timed.out.transaction.cleanup.interval.ms": FOREVER,
     "transaction.remove.expired.transaction.cleanup.interval.ms": FOREVER,
 }
-"""Nothing is to be deleted or compacted, to expire or to time out meanwhile, however long ago it was recorded."""
+"""Settings with which nothing is deleted, compacted or aborted and nothing expires, although the recordings are old."""
 
 LARGEST_BYTES = 96 * 1024
-"""Most of it is what DumpLogSegments says of the files, at length."""
+"""Most of the size is the output of DumpLogSegments."""
 
 
 @pytest.mark.parametrize("recorded", FOLDERS, ids=NAMES)

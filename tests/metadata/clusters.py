@@ -14,7 +14,7 @@ NAMES = ["orders", "a.b", "a_b", "payments", "x"]
 
 
 def history(seed: int, length: int = 60) -> list[Message]:
-    """Records in an order in which each makes sense, starting with the metadata version."""
+    """Records in a valid order, starting with the metadata version."""
     random = SimRandom(f"cluster {seed}")
     told: list[Message] = [records.FeatureLevelRecord(name="metadata.version", feature_level=30)]
     image = ClusterImage()

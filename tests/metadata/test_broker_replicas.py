@@ -1,4 +1,4 @@
-"""The index of a broker's partitions: the same, whether it follows the records or is built from the image."""
+"""The index of a broker's partitions is the same whether it is updated by records or built from the image."""
 
 from quire.metadata.delta import ImageDelta
 from quire.metadata.image import ClusterImage

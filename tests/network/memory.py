@@ -11,7 +11,7 @@ def frame(payload: bytes | memoryview) -> bytes:
 
 
 def frames_in(data: bytes | bytearray) -> list[bytes]:
-    """The payloads of complete frames, which `data` must consist of."""
+    """The payloads of the frames in `data`, which must all be complete."""
     found = []
     at = 0
     while at < len(data):
@@ -23,7 +23,7 @@ def frames_in(data: bytes | bytearray) -> list[bytes]:
 
 
 class MemoryTransport:
-    """Implements Transport; `takes` is how many bytes the client takes by itself, all of them unless it is said."""
+    """Implements Transport. `takes` is how many bytes the client reads without being told; the default is all."""
 
     def __init__(self, clock: Clock, peer: str, takes: int | None = None) -> None:
         self.taken = bytearray()
@@ -83,10 +83,10 @@ class MemoryTransport:
 
     @property
     def unread_bytes(self) -> int:
-        """What the client has sent and the server has not received."""
+        """Bytes that the client has sent and the server has not received."""
         return len(self._inbox)
 
-    # --- What the client does
+    # --- The client's side
 
     def send(self, data: bytes) -> None:
         self.sent_bytes += len(data)
@@ -94,7 +94,7 @@ class MemoryTransport:
         self._deliver()
 
     def take(self, size: int | None = None) -> None:
-        """Reads up to `size` of the bytes waiting for the client, all of them if not said."""
+        """Reads up to `size` of the bytes that wait for the client; the default is all."""
         behind = bool(self._queue)
         self._move(len(self._queue) if size is None else size)
         if behind and not self._queue:
@@ -108,7 +108,7 @@ class MemoryTransport:
         self._end("closed by the other side")
 
     def finish(self) -> None:
-        """Closes: what was not received yet still comes, and then the end."""
+        """Closes: the server still receives the remaining bytes, and then the end."""
         self._finished = True
         self._deliver()
         if self._inbox and self.paused and self._left is not None:

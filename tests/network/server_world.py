@@ -1,4 +1,4 @@
-"""A server in memory whose handler does what each request says, and its clients."""
+"""A server in memory whose handler executes the command in each request, and its clients."""
 
 from collections.abc import Callable
 
@@ -13,7 +13,7 @@ MB = 1024 * 1024
 
 
 class ServerWorld:
-    """A server whose handler does what the request says, and a client of it.
+    """A server whose handler executes the command in the request, and a client of it.
 
     echo: answers with the request; slow: the same, after ten milliseconds; park: answers when `complete` is called;
     big: answers with a megabyte; silent: does not answer; close and bug: raise.

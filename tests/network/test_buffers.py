@@ -242,7 +242,7 @@ def test_the_proven_and_the_others_are_served_in_turns() -> None:
     assert not pool.is_short
 
 
-def test_a_modest_request_holds_what_it_needs_in_the_end_and_never_waits_for_it() -> None:
+def test_a_modest_request_reserves_all_the_memory_it_needs_and_never_waits_for_more() -> None:
     pool = BufferPool(2 * MB)
     first = pool.large(MB, 128 * 1024, instead_of=pool.small())
     assert first is not None

@@ -20,7 +20,7 @@ def reader(limit: int = 100 * MB, pool: BufferPool | None = None) -> FrameReader
 
 
 def feed(frames: FrameReader, data: bytes, cuts: Sequence[int] = ()) -> list[bytes]:
-    """Receives `data`, cut at the given places and wherever the room ends; returns the frames."""
+    """Receives `data`, cut at the given positions and at the end of each buffer; returns the frames."""
     found = []
     edges = [0, *sorted(cuts), len(data)]
     for begin, end in itertools.pairwise(edges):

@@ -18,7 +18,7 @@ HUGE = frame(b"h" * (15 * MB))
 
 
 class World:
-    """A server with 16 MB for large requests, 12 of them for huge ones. It parks what begins with p."""
+    """A server with 16 MB for large requests, 12 of them for huge ones. It parks requests that begin with p."""
 
     def __init__(self, memory_bytes: int = 16 * MB) -> None:
         self.clock = SimClock()
@@ -49,7 +49,7 @@ class World:
         return waiting
 
     def send_more(self, clients: list[MemoryTransport], second: int) -> None:
-        """A second in which clients that have sent 3 MB continue slowly."""
+        """Runs a second in which clients that have sent 3 MB continue slowly."""
         for client in clients:
             client.send(HUGE[3 * MB + second * 5_000 : 3 * MB + (second + 1) * 5_000])
         self.clock.run_for(1_000)
@@ -112,7 +112,7 @@ def test_a_byte_now_and_then_is_not_progress() -> None:
 
 
 def trickle(world: World, clients: list[MemoryTransport], bytes_per_second: int, seconds: float) -> None:
-    """All clients continue with their modest requests at this rate."""
+    """All clients continue to send their modest requests at this rate."""
     for client in clients:
         sent = client.sent_bytes
         client.send(MODEST[sent : sent + int(bytes_per_second * seconds)])
@@ -184,7 +184,7 @@ SLOW = frame(b"s" * 200_000)
 
 
 class Tricklers:
-    """330 clients that send a little of a large request twice a second, and come again when they are closed."""
+    """330 clients that send a little of a large request twice a second, and reconnect when they are closed."""
 
     def __init__(self, world: World, count: int = 330, first: bytes = SLOW[:20_000]) -> None:
         self._world = world

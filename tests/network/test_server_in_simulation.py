@@ -1,4 +1,5 @@
-"""The server on the simulated network: bytes cut anywhere, late and lost, and still every answer in its place."""
+"""The server on the simulated network: bytes are cut anywhere, delayed and lost, and every answer still arrives in
+order."""
 
 import pytest
 
@@ -14,7 +15,7 @@ from tests.network.memory import frame
 
 
 class Client:
-    """Sends all its requests at once and remembers what comes back."""
+    """Sends all its requests at once and stores the responses."""
 
     def __init__(self, transport: Transport, requests: bytes) -> None:
         self.requests = requests

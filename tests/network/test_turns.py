@@ -1,4 +1,4 @@
-"""Turns: a round of the loop is short, however many requests are waiting on however many connections."""
+"""Turns: a round of the loop is short, regardless of the number of waiting requests and connections."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""A whole node on simulated seams, asked through its dispatcher as if a connection had brought the bytes."""
+"""A whole node on simulated seams; tests pass request bytes to its dispatcher, like a connection."""
 
 from collections.abc import Callable
 from typing import TypeVar
@@ -65,7 +65,7 @@ class SimulatedNode:
         return self.disk.kill()
 
     def frame(self, request: Message, version: int) -> memoryview:
-        """A request's bytes after their length."""
+        """A request's bytes without their length."""
         key = request.API_KEY
         assert key is not None
         frame = HEADER.pack(key, version, 77, 4) + b"test"
@@ -74,7 +74,7 @@ class SimulatedNode:
         return memoryview(bytearray(frame + codec.encode(request, version)))
 
     def send(self, request: Message, version: int) -> Pending[bytes | None]:
-        """The answer's bytes after their length, when it comes."""
+        """The answer's bytes without their length, when it is available."""
         answer: Pending[bytes | None] = Pending()
         reply = self.dispatch(self.info, self.frame(request, version))
         if isinstance(reply, Pending):

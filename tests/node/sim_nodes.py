@@ -85,7 +85,7 @@ class SimNodes:
         )
 
     def begin(self, node_id: int) -> Node:
-        """Begins to start a node, on the disk that its last life left."""
+        """Begins to start a node on the disk of its last life."""
         self._lives += 1
         random = self._random.stream(f"life {self._lives}")
         process = Process(self.clock)
@@ -109,7 +109,7 @@ class SimNodes:
         return self
 
     def kill(self, node_id: int) -> None:
-        """Ends the process; what the kernel has stays."""
+        """Ends the process; the page cache stays."""
         self.process(node_id).end()
         del self.nodes[node_id]
         self.network.crash(f"node{node_id}")

@@ -48,13 +48,13 @@ def parts_of(answer: bytes | None) -> list[PartitionProduceResponse]:
 
 
 def produced(node: SimulatedNode, pending: Pending[bytes | None]) -> list[tuple[int, int]]:
-    """The error and offset of each partition, when the answer is there."""
+    """The error and offset of each partition, when the answer is available."""
     node.clock.run_until(lambda: pending.done)
     return [(part.error_code, part.base_offset) for part in parts_of(pending.value)]
 
 
 def values(node: SimulatedNode, index: int = 0) -> list[int]:
-    """How long the value of each record is."""
+    """The size of each record's value."""
     partition = node.node.partitions.leader(TOPIC, None, index).partition
     data = partition.read(0, 1 << 30, at_least_one_batch=True, committed_only=False)
     return [] if data is None else [len(record.value or b"") for record in iterate_records(data.read())]
@@ -210,7 +210,7 @@ def test_a_check_that_fails_unexpectedly_is_answered(node: SimulatedNode, monkey
 
 
 def test_records_stay_where_they_are_while_others_use_the_memory_of_requests(node: SimulatedNode) -> None:
-    """Also those in a buffer that the connection has given back, and those of a client that has gone."""
+    """This includes records in a buffer that the connection has returned, and those of a disconnected client."""
     network = MemoryNetwork(node.clock)
     node.node.server = server = Server(network, node.node.clock, node.dispatch)
     server.listen("PLAINTEXT", "127.0.0.1", 0)

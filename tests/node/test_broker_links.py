@@ -1,4 +1,4 @@
-"""Connections to other brokers, against a node that stands for the other broker."""
+"""Connections to other brokers, tested with a node in the role of the other broker."""
 
 from quire.metadata.image import BrokerImage, ClusterImage, Endpoint
 from quire.node.broker_links import BrokerLinks

@@ -3,6 +3,8 @@
 from collections.abc import Callable
 from typing import cast
 
+import pytest
+
 from quire.controller.metadata_replica import MetadataReplica
 from quire.metadata.features import METADATA_VERSION
 from quire.metadata.image import ClusterImage, ControllerImage
@@ -15,7 +17,7 @@ from quire.protocol.messages.controller_registration import (
     ControllerRegistrationRequest,
     ControllerRegistrationResponse,
 )
-from quire.protocol.messages.metadata_records import FeatureLevelRecord
+from quire.protocol.messages.metadata_records import FeatureLevelRecord, RegisterControllerRecord
 from quire.raft.log_store import CommittedBatch
 from simulator.clock import SimClock
 from simulator.random import SimRandom
@@ -24,7 +26,7 @@ REQUEST = ControllerRegistrationRequest(controller_id=2, incarnation_id=b"i" * 1
 
 
 class World:
-    """The replica and the door to the controller, as far as a controller's registration needs them."""
+    """Stand-ins for the metadata replica and `ToController`, with what a controller's registration needs."""
 
     def __init__(self, metadata_version: int = 30) -> None:
         self.clock = SimClock()
@@ -55,6 +57,10 @@ class World:
 
     def answer(self, code: ErrorCode) -> None:
         self.sent[-1].complete(ControllerRegistrationResponse(error_code=code))
+
+    def commit(self, offset: int, incarnation_id: bytes) -> None:
+        record = RegisterControllerRecord(controller_id=2, incarnation_id=incarnation_id)
+        self.loader.apply([CommittedBatch(offset, offset, 1, 0, 10, [record])])
 
     def registers(self, incarnation_id: bytes) -> None:
         self.image.controllers[2] = ControllerImage(2, incarnation_id)
@@ -97,6 +103,18 @@ def test_old_clusters_have_no_registrations_of_controllers() -> None:
     record = FeatureLevelRecord(name=METADATA_VERSION, feature_level=15)
     world.loader.apply([CommittedBatch(1, 1, 1, 0, 10, [record])])
     assert len(world.sent) == 1
+
+
+def test_a_second_process_with_its_id_is_named(caplog: pytest.LogCaptureFixture) -> None:
+    world = World()
+    world.commit(1, b"h" * 16)
+    world.commit(2, b"i" * 16)
+    assert "another process" not in caplog.text, "this is the process after an earlier one"
+    world.commit(3, b"j" * 16)
+    assert "another process has registered as controller 2: two processes with one node.id" in caplog.text
+    caplog.clear()
+    world.commit(4, b"k" * 16)
+    assert caplog.text == ""
 
 
 def test_a_node_that_stops_is_silent() -> None:

@@ -1,4 +1,4 @@
-"""The coordinators of a node: the internal topics that their state is in."""
+"""The coordinators of a node: the internal topics that hold their state."""
 
 from collections.abc import Callable
 

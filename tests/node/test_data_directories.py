@@ -28,7 +28,7 @@ def directory_of(node: SimulatedNode, topic: str, index: int = 0) -> str:
 
 
 def described(node: SimulatedNode) -> dict[str, tuple[ErrorCode, int]]:
-    """What DescribeLogDirs says of each directory: its error and how many partitions it has."""
+    """The result of DescribeLogDirs for each directory: its error and its number of partitions."""
     answer = node.call(DescribeLogDirsRequest(topics=None), 4, DescribeLogDirsResponse)
     assert answer.error_code == 0
     return {
@@ -204,7 +204,7 @@ def copy_log(disk: SimDisk, source: str, target: str) -> None:
 
 
 def test_a_node_does_not_guess_which_of_two_logs_of_a_partition_is_right() -> None:
-    """A copy on another disk, say, that an operator forgot to remove."""
+    """For example, a copy on another disk that an operator forgot to remove."""
     node, first, _ = two_topics()
     disk = node.stop()
     copy_log(disk, f"/one/{first}-0", f"/two/{first}-0")

@@ -1,4 +1,4 @@
-"""A broker with several data directories tells the controller where its replicas are."""
+"""A broker with several data directories reports to the controller where its replicas are."""
 
 from quire.metadata.partition_image import UNASSIGNED_DIRECTORY
 from quire.node.partitions import opening
@@ -55,6 +55,18 @@ def test_a_failed_directory_takes_its_replicas_out_of_service() -> None:
     partitions = node.node.image.topics_by_name["t"].partitions
     errors = {each.leader: written_to(node, index) for index, each in partitions.items()}
     assert errors == {1: ErrorCode.NONE, -1: ErrorCode.KAFKA_STORAGE_ERROR}
+
+
+def test_a_directory_that_fails_before_its_replicas_were_reported_takes_them_out_of_service_too() -> None:
+    node = SimulatedNode(settings=SETTINGS).start()
+    node.create_topic("t", partitions=2)
+    node.node.metadata.leader_changed(None, 98)
+    node.node.partitions.directories()[1].fail(OSError("broken"))
+    node.clock.run_for(5_000)
+    node.node.metadata.leader_changed(1, 99)
+    node.clock.run_until(
+        lambda: sorted(each.leader for each in node.node.image.topics_by_name["t"].partitions.values()) == [-1, 1]
+    )
 
 
 def test_a_broker_with_one_directory_has_nothing_to_report(node: SimulatedNode) -> None:

@@ -48,10 +48,10 @@ EVERY_VERSION = [
     if is_there
 ]
 _KIO_CLASSES = {
-    (place.rpartition(":")[2], version): place
+    (name.rpartition(":")[2], version): name
     for versions in schema_name_map.values()
-    for version, places in versions.items()
-    for place in places.values()
+    for version, classes in versions.items()
+    for name in classes.values()
 }
 _unused = (f"unused-{number}" for number in itertools.count())
 
@@ -112,7 +112,7 @@ def an_envelope() -> dict[str, Any]:
 
 
 def values(running: Running, name: str, unused: str) -> Values:
-    """What makes the request of an API ask for something that is there, and change nothing that others need."""
+    """Field values with which a request refers to existing things, and changes nothing that other tests need."""
     of_api: dict[str, dict[str, Any]] = {
         "AlterConfigs": {"name": "retention.ms", "value": "1000000", "resource_type": 2, "resource_name": TOPIC},
         "ApiVersions": {"client_software_name": "wire", "client_software_version": "1.0"},
@@ -193,19 +193,19 @@ def values(running: Running, name: str, unused: str) -> Values:
 
 
 def ask(running: Running, listener: str, request: Message, version: int) -> Message:
-    """The answer; the connection is open afterwards, and what came is to the last byte what it should be."""
+    """The answer; checks that it is valid to the last byte, and that the connection stays open."""
     response_class = apis.response_class(request.API_KEY)
     with WireConnection(running.addresses[listener]) as connection:
         body = connection.receive_body(request.API_KEY, version, connection.send(request, version))
         assert connection.call(ApiVersionsRequest(), 0, ApiVersionsResponse).error_code == ErrorCode.NONE
-    place = _KIO_CLASSES.get((response_class.__name__, version))
-    if place is not None:
-        module, _, name = place.partition(":")
+    found = _KIO_CLASSES.get((response_class.__name__, version))
+    if found is not None:
+        module, _, name = found.partition(":")
         try:
             _, size = entity_reader(getattr(import_module(module), name))(body, 0)
             assert size == len(body)
         except OutOfBoundValue as error:
-            # To Kafka it is a transaction that has not begun.
+            # Kafka treats it as a transaction that has not begun.
             assert str(error) == "Cannot parse negative timestamp", error
     return decode(response_class, body, version)
 
@@ -219,7 +219,7 @@ def test_exactly_these_versions_are_advertised(running: Running) -> None:
             for each in answer.api_keys
             for version in range(each.min_version, each.max_version + 1)
         }
-        # Produce 0 to 2 are advertised for the sake of librdkafka alone, and refused.
+        # Produce 0 to 2 are advertised only for librdkafka, and refused.
         refused = {("Produce", version) for version in range(3)} if listener == BROKER else set()
         assert advertised - refused == {(name, version) for where, name, version in EVERY_VERSION if where == listener}
 

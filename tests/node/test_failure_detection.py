@@ -1,4 +1,4 @@
-"""Brokers that end, and networks that only look like it, on three simulated nodes."""
+"""Brokers that end, and networks that make a broker look ended, on three simulated nodes."""
 
 import pytest
 
@@ -144,7 +144,7 @@ def test_a_second_broker_that_is_killed_waits_for_its_session_if_its_partitions_
     nodes.until(lambda: fenced(nodes.nodes[1]) == [2, 3], 4_000)
 
 
-# --- Networks that lie, and processes that are slow
+# --- False refusals, and slow processes
 
 
 def test_connections_that_break_for_no_reason_fence_no_broker(nodes: SimNodes) -> None:
@@ -211,7 +211,7 @@ def test_a_controller_that_was_paused_fences_no_broker(paused_ms: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_whatever_the_timing_no_epoch_has_two_leaders_and_all_brokers_return(seed: int) -> None:
+def test_no_epoch_has_two_leaders_and_all_brokers_return_for_any_timing(seed: int) -> None:
     nodes = started(SimNodes(seed=seed))
     random = SimRandom(seed).stream("mischief")
     leaderships = Leaderships(nodes)

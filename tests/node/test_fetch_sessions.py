@@ -107,7 +107,7 @@ def test_a_client_with_too_many_partitions_is_answered_without_a_session() -> No
     assert sessions().open(0, True, [wanted(index) for index in range(20_001)], now_ms=0) is None
 
 
-def test_all_sessions_together_remember_so_many_partitions_until_one_falls_idle() -> None:
+def test_all_sessions_together_remember_a_limited_number_of_partitions_until_one_is_idle() -> None:
     cache = sessions(limit=1000)
     many = [wanted(index) for index in range(20_000)]
     opened = [cache.open(0, True, many, now_ms=index) for index in range(11)]

@@ -77,7 +77,7 @@ def alter(node: SimulatedNode, kind: int, name: str, key: str, value: str) -> No
 
 
 def log_syncs(disk: SimDisk) -> list[str]:
-    """Fills up with the segments of `t` that are synced."""
+    """Collects the segments of `t` that are synced."""
     seen: list[str] = []
 
     def note(operation: DiskCall) -> bool:
@@ -170,7 +170,7 @@ def test_a_sync_that_fails_is_a_storage_error_at_once(node: SimulatedNode, acks:
     assert [directory.failure is not None for directory in node.node.partitions.directories()] == [True]
 
 
-def test_a_flush_that_finds_no_room_is_a_storage_error_and_the_next_one_makes_up_for_it(node: SimulatedNode) -> None:
+def test_a_flush_without_room_is_a_storage_error_and_the_next_one_covers_its_records(node: SimulatedNode) -> None:
     node.create_topic("t", flush_messages="1")
     node.disk.fail_when(lambda operation: operation.path.endswith("leader-epoch-checkpoint.tmp"), errno.ENOSPC)
     first = write(node, b"first")
@@ -214,7 +214,7 @@ def test_writes_that_arrive_together_share_one_flush(node: SimulatedNode) -> Non
     assert len(synced) == 1
 
 
-def test_deleting_the_topic_answers_whoever_waits_for_its_disk(node: SimulatedNode) -> None:
+def test_deleting_the_topic_answers_requests_that_wait_for_its_flush(node: SimulatedNode) -> None:
     node.create_topic("t", flush_messages="1")
     written(node)
     node.jobs.longest_ms = 1e6
@@ -226,7 +226,7 @@ def test_deleting_the_topic_answers_whoever_waits_for_its_disk(node: SimulatedNo
     assert error_of(answer) is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
-def test_stopping_answers_whoever_waits_and_leaves_everything_on_disk(make_node: MakeNode) -> None:
+def test_stopping_answers_waiting_requests_and_leaves_everything_on_disk(make_node: MakeNode) -> None:
     node = make_node().start()
     node.create_topic("t", flush_messages="1")
     node.jobs.longest_ms = 200

@@ -53,7 +53,7 @@ def fetched(
 
 
 def add_replica(node: SimulatedNode, broker_id: int) -> None:
-    """As in a cluster whose controller is Apache Kafka's."""
+    """As in a cluster with a controller of Apache Kafka."""
     node.node.partitions.leader("t", None, 0).followers.change_members(Members((1, broker_id), (1,), 1))
 
 
@@ -93,7 +93,7 @@ def test_a_replica_of_an_old_registration(leader: SimulatedNode, caplog: pytest.
 
 @pytest.mark.parametrize("claimed", [2**62, -1])
 def test_a_claim_to_be_a_broker_commits_nothing(leader: SimulatedNode, claimed: int) -> None:
-    """The replica is in sync, so what it is believed to have is acknowledged."""
+    """The replica is in sync, so records count as acknowledged if it is believed to have them."""
     beat(leader, register(leader))
     role = leader.node.partitions.leader("t", None, 0)
     role.followers.change_members(Members((1, OTHER_ID), (1, OTHER_ID), 1))

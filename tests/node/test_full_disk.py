@@ -60,7 +60,7 @@ def test_topics_cannot_be_created_until_there_is_room_and_the_node_keeps_running
 
 
 def test_a_write_that_waits_for_room_is_neither_acknowledged_nor_refused() -> None:
-    """It is lost if the node ends before there is room."""
+    """The record is lost if the node ends before there is room."""
     node = SimulatedNode().start()
     node.create_topic("t")
     fill(node)
@@ -97,7 +97,7 @@ def test_a_topic_whose_log_found_no_room_is_written_to_soon_after_there_is_some(
 
 
 def filled(disk: SimDisk) -> SimDisk:
-    """Not a byte more goes into it."""
+    """Limits the disk to what is on it now."""
     disk.capacity_bytes = disk.total_bytes("/data") - disk.free_bytes("/data")
     return disk
 

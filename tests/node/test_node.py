@@ -157,12 +157,13 @@ def test_a_partition_on_a_failed_disk_stays_offline_when_its_metadata_changes(ma
     node.node.stop()
     assert produce(node, second) == ErrorCode.KAFKA_STORAGE_ERROR
     assert node.node.partitions.leader(second, None, 1).log.path.startswith("/one")
-    # A stopping node gives up its leaderships; old versions have no place for who leads instead.
+    # A stopping node gives up its leaderships; old versions of the response have no field for the new leader.
     node.clock.run_until(lambda: produce(node, second) == ErrorCode.NOT_LEADER_OR_FOLLOWER)
 
 
 def test_no_empty_log_takes_the_place_of_one_whose_disk_failed_during_the_start(make_node: MakeNode) -> None:
-    """A power loss took the name tags of the logs; the first that is written again does not reach the disk."""
+    """A power loss removed the `partition.metadata` files; the first one that is written again does not reach the
+    disk."""
     two = {"log.dirs": "/one,/two"}
     first = make_node(settings=two).start()
     first.create_topic("t", partitions=4)

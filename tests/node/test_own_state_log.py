@@ -16,7 +16,7 @@ TIMEOUT_MS = 5_000
 
 @pytest.fixture
 def leader(node: SimulatedNode) -> LeaderRole:
-    """Of a partition with one committed record, and one that only it has."""
+    """The state log of a partition with one committed record, and one record that only this replica has."""
     node.create_topic("t")
     node.call(produce_request("t"), 9, ProduceResponse)
     role = node.node.partitions.leader("t", None, 0)

@@ -32,7 +32,7 @@ def test_ids_of_a_block_are_handed_out_in_order_and_then_a_new_block_is_asked_fo
     assert len(controller.asked) == 2
 
 
-def test_without_a_block_of_ids_every_request_is_told_to_retry_and_may() -> None:
+def test_without_a_block_of_ids_every_request_gets_a_retriable_error() -> None:
     controller = Controller(0)
     ids = ProducerIds(controller.allocate)
     waiting = [ids.next_id(), ids.next_id()]

@@ -168,7 +168,8 @@ def test_a_node_without_enough_controllers_says_what_it_waits_for(caplog: pytest
         cluster[1].start()
         cluster.until(lambda: "waiting for" in caplog.text, limit_ms=5_000)
         (said,) = [each for each in caplog.messages if "waiting for" in each]
-        assert said.endswith("no active controller is known; most of the controllers 1, 2, 3 must be up")
+        assert "no active controller is known; most of the controllers 1, 2, 3 must be up" in said
+        assert "node-2:9093 is not reachable" in said
         cluster.until(lambda: "still waiting for" in caplog.text)
         cluster[2].start()
         cluster.until(lambda: cluster[1].ready.done)

@@ -1,4 +1,4 @@
-"""Reasons are found for whatever a request has or lacks: a log line must not break the response."""
+"""A reason is found for any request, complete or not: a log line must not break the response."""
 
 import pytest
 

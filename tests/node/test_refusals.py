@@ -23,8 +23,10 @@ from quire.protocol.messages.metadata import MetadataRequest
 from quire.protocol.messages.vote import VoteRequest, VoteResponse
 from quire.protocol.schema import Message
 from quire.raft import messages
+from quire.raft.control_state import NO_VOTERS
 from quire.raft.log_summary import LogPosition
 from quire.raft.messages import BeginEpoch, EndEpoch
+from quire.raft.metadata_log import MetadataLog
 from quire.raft.replicas import ReplicaKey
 from quire.raft.wire import fetch, fetch_snapshot, quorum_epoch, vote
 from quire.raft.wire.fetch_snapshot import SnapshotPartRequest
@@ -152,7 +154,7 @@ def test_a_snapshot_of_an_old_epoch(node: SimulatedNode, logged: pytest.LogCaptu
 
 
 def test_a_voter_with_another_directory_is_named_once(node: SimulatedNode, logged: pytest.LogCaptureFixture) -> None:
-    """It may have lost its disk and its votes. As in Kafka it gets the log, and counts as an observer."""
+    """It may have lost its disk with its votes. As in Kafka, it gets the log and counts as an observer."""
     key = node.node.metadata.log.key
     message = START._replace(replica=ReplicaKey(key.id, b"x" * 16))
     for _ in range(3):
@@ -267,3 +269,11 @@ def test_a_candidate_that_is_not_a_voter_may_get_a_vote_and_is_named(
     answer = ask_controller(node, vote.request(message, node.node.cluster_id), 2, VoteResponse)
     assert (error_of(answer), answer.topics[0].partitions[0].vote_granted) == (ErrorCode.NONE, True)
     assert logged.messages[0].startswith(f"node 2 at {OTHER_ADDRESS} asks for votes, and is not a voter as far as")
+
+
+def test_a_candidate_is_no_stranger_to_a_node_that_knows_no_voters_yet(
+    node: SimulatedNode, logged: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(MetadataLog, "voters", NO_VOTERS)
+    node.node.refusals.candidate(OTHER, OTHER_ADDRESS)
+    assert logged.messages == []

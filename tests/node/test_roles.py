@@ -1,7 +1,12 @@
 """Nodes with one role: controllers that are not brokers, and brokers that follow a quorum of others."""
 
+import logging
+
 import pytest
 
+from quire.config.broker_config import BrokerConfig
+from quire.controller.format import format_node
+from quire.node.node import Node
 from quire.node.node_state import NodeState
 from quire.protocol.errors import ErrorCode
 from quire.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
@@ -14,7 +19,12 @@ from quire.protocol.messages.describe_quorum import (
 )
 from quire.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from quire.protocol.messages.metadata import MetadataRequest, MetadataResponse
-from tests.node.sim_nodes import CONTROLLER_PORT, SimNodes
+from quire.raft.control_state import NO_VOTERS
+from simulator.clock import HostClock
+from simulator.disk import SimDisk
+from simulator.jobs import SimJobs
+from simulator.random import SimRandom
+from tests.node.sim_nodes import CLIENT_PORT, CONTROLLER_PORT, SimNodes
 
 CONTROLLER, BROKER = "controller", "broker"
 
@@ -85,6 +95,69 @@ def test_a_broker_that_starts_before_its_controllers_waits_for_them() -> None:
     assert broker.progress.state is NodeState.CATCHING_UP
     nodes.begin(1)
     nodes.until(lambda: broker.ready.done)
+
+
+def begin_elsewhere(nodes: SimNodes, host: str, config: BrokerConfig) -> Node:
+    """A node that `SimNodes` knows nothing of."""
+    clock, random = HostClock(nodes.clock), SimRandom(host)
+    disk = SimDisk(random)
+    cluster_id = nodes.nodes[1].cluster_id
+    format_node(disk, random, config, now_ms=0, cluster_id=cluster_id, initial_voters=NO_VOTERS)
+    network = nodes.network.host(host)
+    node = Node(config, clock=clock, random=random, disk=disk, jobs=SimJobs(clock, random), network=network)
+    node.start()
+    return node
+
+
+def test_a_broker_that_reaches_no_controller_names_those_that_it_has_tried(
+    nodes: SimNodes, caplog: pytest.LogCaptureFixture
+) -> None:
+    """One address is a listener for clients, and nothing listens at the other."""
+    settings = {
+        "process.roles": "broker",
+        "node.id": "9",
+        "log.dirs": "/data",
+        "listeners": f"PLAINTEXT://node9:{CLIENT_PORT}",
+        "controller.listener.names": "CONTROLLER",
+        "controller.quorum.bootstrap.servers": f"node4:{CLIENT_PORT},node1:1",
+    }
+    caplog.set_level(logging.INFO, "quire.requests")
+    begin_elsewhere(nodes, "node9", BrokerConfig(settings))
+    nodes.until(lambda: "still waiting for the metadata log" in caplog.text)
+    (line,) = [each for each in caplog.messages if each.startswith("still waiting for the metadata log")]
+    assert "no active controller is known" in line
+    assert f"node4:{CLIENT_PORT}: UNKNOWN_TOPIC_ID: it is not a controller, because it has no metadata log" in line
+    assert "node1:1 is not reachable" in line
+    assert "with UNKNOWN_TOPIC_ID: only controller listeners have the metadata log" in caplog.text
+
+
+def test_controllers_that_were_all_formatted_to_join_are_told_to_format_the_first(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    nodes = SimNodes((CONTROLLER,)).start()
+    servers = ",".join(f"new{id_}:{CONTROLLER_PORT}" for id_ in (1, 2))
+    for id_ in (1, 2):
+        settings = {
+            "process.roles": "controller",
+            "node.id": str(id_),
+            "log.dirs": "/data",
+            "listeners": f"CONTROLLER://new{id_}:{CONTROLLER_PORT}",
+            "controller.listener.names": "CONTROLLER",
+            "controller.quorum.bootstrap.servers": servers,
+        }
+        begin_elsewhere(nodes, f"new{id_}", BrokerConfig(settings))
+    nodes.until(lambda: caplog.text.count("format its first controllers with --initial-controllers") == 2)
+
+
+def test_a_second_process_with_the_id_of_the_active_controller_says_what_it_waits_for(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    nodes = SimNodes((CONTROLLER, CONTROLLER, CONTROLLER)).start()
+    leader_id = nodes.leader_id
+    assert leader_id is not None
+    begin_elsewhere(nodes, "double", nodes.config(leader_id))
+    nodes.until(lambda: "say that this node leads them; does another process have its node.id?" in caplog.text)
+    assert nodes.leader_id == leader_id
 
 
 def test_brokers_and_controllers_stop_cleanly(nodes: SimNodes) -> None:

@@ -1,4 +1,4 @@
-"""A node's start, state by state: which listeners answer when, and what a stop or a crash in the middle leaves."""
+"""A node's start, state by state: which listeners answer when, and what a stop or a crash during the start leaves."""
 
 from collections.abc import Callable
 from typing import TypeVar
@@ -130,7 +130,7 @@ def test_a_crash_in_the_middle_of_a_start_loses_nothing(make_node: MakeNode, sta
 
 
 def test_no_partition_is_led_before_the_image_has_this_runs_registration(make_node: MakeNode) -> None:
-    """A node that comes back after a power loss must not lead in the epoch in which its log was longer."""
+    """A node that restarts after a power loss must not lead in the epoch in which its log was longer."""
     second = make_node(used_disk(make_node, cleanly=False), seed=2)
     started_to(second, NodeState.REGISTERING)
     assert len(second.node.partitions) == 0
@@ -188,7 +188,7 @@ def test_a_topic_that_is_deleted_during_the_start_leaves_no_stray_log(make_node:
 def test_a_topic_that_is_created_during_the_start_is_served_beside_a_new_directory(
     make_node: MakeNode, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its log is in no directory, but it must not be treated as one whose disk is not mounted."""
+    """Its log is in no directory, but this does not mean that a disk is not mounted."""
     disk = used_disk(make_node, cleanly=False)
     prepare_use = LogDirectory.prepare_use
     go_on: list[Callable[[], None]] = []
@@ -224,7 +224,7 @@ def test_a_node_that_recovers_for_long_is_fenced_by_its_own_controller(
 ) -> None:
     """Other brokers could lead its partitions meanwhile."""
     node = make_node(used_disk(make_node, cleanly=False), seed=2)
-    monkeypatch.setattr(LogLoading, "_take", lambda *_: None)  # The job never comes to an end.
+    monkeypatch.setattr(LogLoading, "_take", lambda *_: None)  # The job never ends.
     started_to(node, NodeState.RECOVERING)
     node.clock.run_for(30_000)
     assert node.node.progress.state is NodeState.RECOVERING

@@ -1,4 +1,4 @@
-"""Three nodes that are brokers and controllers: what clients and the nodes themselves see of each other."""
+"""Three nodes that are brokers and controllers: how clients and the nodes see each other."""
 
 from functools import partial
 
@@ -213,7 +213,7 @@ def test_offsets_are_committed_in_a_transaction_on_another_broker(nodes: SimNode
         assert {each: where.offset for each, where in fetched.items()} == {TopicPartition("t", 0): 5}
 
 
-# --- Nodes that come and go
+# --- Nodes that start and stop
 
 
 def test_a_request_survives_the_end_of_the_active_controller(nodes: SimNodes) -> None:
@@ -317,7 +317,7 @@ def test_a_cluster_that_stops_as_a_whole_does_not_wait_for_a_controller(nodes: S
 
 @pytest.mark.parametrize("seed", range(1, 5))
 def test_the_last_two_nodes_stop_without_waiting_for_each_other(seed: int) -> None:
-    """Not even if one, as the controller, waits for a commit that the other can no longer help with."""
+    """This also holds if the controller waits for a commit that needs the node which has stopped."""
     nodes = SimNodes(seed=seed).start()
     nodes.stop(nodes.others(nodes.leader_id)[0])
     started_ms = nodes.clock.monotonic_ms()

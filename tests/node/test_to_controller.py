@@ -1,4 +1,4 @@
-"""The door to the controller, on this node or another: a broker on its own simulated host, beside a leading node."""
+"""`ToController`, to a controller on this node or on another: a broker on its own simulated host, beside the leader."""
 
 from dataclasses import replace
 from typing import Any, cast

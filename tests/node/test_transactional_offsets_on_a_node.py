@@ -92,7 +92,7 @@ def test_an_offset_counts_when_its_transaction_is_committed(node: SimulatedNode)
 
 
 def test_a_commit_that_comes_behind_the_end_of_its_transaction_stays_out(node: SimulatedNode) -> None:
-    """The marker waits behind another commit, and the log does not show yet that the transaction has ended."""
+    """The marker waits for an earlier commit, so the log does not show yet that the transaction has ended."""
     producer = begun(node)
     assert node.call(in_transaction(producer, 5), 3, TxnOffsetCommitResponse).topics[0].partitions[0].error_code == 0
     ended = node.send(producer.end_request(commit=True), 4)

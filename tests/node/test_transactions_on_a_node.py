@@ -1,14 +1,9 @@
 """Transactions through a whole node: what partitions accept, what ends them, and what read_committed sees."""
 
-from collections.abc import Callable
-
 import pytest
 
-from quire.coordinators.runtime.channel import Channel
 from quire.coordinators.runtime.shard import ShardState
-from quire.network.server import Server
-from quire.pending import Pending
-from quire.protocol.errors import ApiError, ErrorCode
+from quire.protocol.errors import ErrorCode
 from quire.protocol.internal_topics import TRANSACTION_STATE
 from quire.protocol.messages.add_partitions_to_txn import (
     AddPartitionsToTxnRequest,
@@ -16,7 +11,6 @@ from quire.protocol.messages.add_partitions_to_txn import (
     AddPartitionsToTxnTopic,
     AddPartitionsToTxnTransaction,
 )
-from quire.protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
 from quire.protocol.messages.produce import ProduceResponse
 from quire.protocol.messages.write_txn_markers import (
     WritableTxnMarker,
@@ -24,86 +18,14 @@ from quire.protocol.messages.write_txn_markers import (
     WriteTxnMarkersRequest,
     WriteTxnMarkersResponse,
 )
-from quire.protocol.records.batch import walk_batches
-from quire.protocol.schema import Message
-from tests.network.memory import MemoryNetwork, frame
 from tests.node.conftest import SimulatedNode
+from tests.node.open_transactions import BOTH, MarkerlessChannel, begun, committed, transactional_node
 from tests.node.transactional_producer import PROTOCOL_1, PROTOCOL_2, TOPIC, TransactionalProducer
-
-BOTH = pytest.mark.parametrize("protocol", [PROTOCOL_1, PROTOCOL_2])
-
-
-class HeldChannel:
-    """Holds back what passes until it is let go: the request, or only its answer."""
-
-    def __init__(self, channel: Channel) -> None:
-        self.channel = channel
-        self.held: list[Callable[[], None]] = []
-
-    def send(self, node_id: int, request: Message, version: int) -> Pending[Message | ApiError]:
-        answer: Pending[Message | ApiError] = Pending()
-        outcome = self.channel.send(node_id, request, version)
-        self.held.append(lambda: outcome.when_done(answer.complete))
-        return answer
-
-    def let_go(self) -> None:
-        held, self.held = self.held, []
-        for go in held:
-            go()
-
-
-class MarkerlessChannel:
-    """Holds back requests for markers until they are let go."""
-
-    def __init__(self, channel: Channel) -> None:
-        self._channel = channel
-        self.held: list[Callable[[], None]] | None = []
-
-    def send(self, node_id: int, request: Message, version: int) -> Pending[Message | ApiError]:
-        if self.held is None or not isinstance(request, WriteTxnMarkersRequest):
-            return self._channel.send(node_id, request, version)
-        answer: Pending[Message | ApiError] = Pending()
-        self.held.append(lambda: self._channel.send(node_id, request, version).when_done(answer.complete))
-        return answer
-
-    def let_go(self) -> None:
-        held, self.held = self.held or [], None
-        for go in held:
-            go()
 
 
 @pytest.fixture
 def node() -> SimulatedNode:
-    node = SimulatedNode(settings={"transaction.state.log.num.partitions": "2"}).start()
-    node.create_topic(TOPIC, 3)
-    return node
-
-
-def begun(node: SimulatedNode, protocol: int, *indexes: int, name: str = "mover") -> TransactionalProducer:
-    """A producer whose transaction may write to these partitions."""
-    producer = TransactionalProducer(node, name, protocol).start()
-    if protocol == PROTOCOL_1:
-        assert set(producer.add_partitions(*indexes)) == {0}
-    return producer
-
-
-def committed(node: SimulatedNode, index: int = 0) -> tuple[list[int], int]:
-    """The batches that a read_committed consumer shows of a partition, and where that ends for it."""
-    wanted = FetchPartition(partition=index, partition_max_bytes=1 << 20)
-    request = FetchRequest(max_wait_ms=0, isolation_level=1, topics=[FetchTopic(topic=TOPIC, partitions=[wanted])])
-    (data,) = node.call(request, 12, FetchResponse).responses[0].partitions
-    assert isinstance(data.records, memoryview)
-    begins = {(each.producer_id, each.first_offset): None for each in data.aborted_transactions or []}
-    aborting: dict[int, None] = {}
-    seen = []
-    for header in walk_batches(data.records):
-        if (header.producer_id, header.base_offset) in begins:
-            aborting[header.producer_id] = None
-        if header.is_control:
-            aborting.pop(header.producer_id, None)
-        elif header.producer_id not in aborting:
-            seen.append(header.base_offset)
-    return seen, data.last_stable_offset
+    return transactional_node()
 
 
 @BOTH
@@ -136,118 +58,12 @@ def test_one_transaction_after_the_other(node: SimulatedNode, protocol: int) -> 
     assert committed(node) == ([0, 2, 4, 6, 8], 10)
 
 
-def test_a_write_to_a_partition_that_was_not_added_is_refused(node: SimulatedNode) -> None:
-    producer = begun(node, PROTOCOL_1, 0)
-    assert producer.produce(1) == [ErrorCode.TRANSACTION_ABORTABLE]
-    assert committed(node, 1) == ([], 0)
-
-
-@BOTH
-def test_a_write_that_comes_after_its_transactions_end_opens_nothing(node: SimulatedNode, protocol: int) -> None:
-    producer = begun(node, protocol, 0)
-    producer.produce(0)
-    late = producer.request(0)
-    producer.end(commit=True)
-    answer = node.send(late, producer.produce_version)
-    node.clock.run_until(lambda: answer.done)
-    assert committed(node) == ([0], 2), "no transaction was opened that would never end"
-
-
-def test_a_write_accepted_while_its_transaction_ends_opens_nothing(node: SimulatedNode) -> None:
-    """The coordinator said yes, and then the transaction was ended before the records were appended."""
-    producer = begun(node, PROTOCOL_1, 0, 1)
-    producer.produce(1)
-    channel = HeldChannel(node.node.channel)
-    node.node.channel = channel
-    waiting = node.send(producer.request(0), producer.produce_version)
-    node.node.channel = channel.channel
-    assert producer.end(commit=True) == 0
-    channel.let_go()
-    node.clock.run_until(lambda: waiting.done)
-    assert committed(node) == ([], 1), "only the marker is there"
-
-
-def test_a_replaced_producer_that_asks_in_vain_does_not_block_its_successor(node: SimulatedNode) -> None:
-    old = begun(node, PROTOCOL_2)
-    new = begun(node, PROTOCOL_2)
-    channel = HeldChannel(node.node.channel)
-    node.node.channel = channel
-    waiting = node.send(new.request(0), new.produce_version)
-    node.node.channel = channel.channel
-    assert old.produce(0) == [ErrorCode.INVALID_PRODUCER_EPOCH]
-    channel.let_go()
-    node.clock.run_until(lambda: waiting.done)
-    assert new.end(commit=True) == 0
-    assert committed(node) == ([0], 2)
-
-
-def test_a_write_during_the_end_of_the_last_transaction_is_accepted_afterwards(node: SimulatedNode) -> None:
-    markers = node.node.channel = MarkerlessChannel(node.node.channel)
-    producer = begun(node, PROTOCOL_2)
-    producer.produce(0)
-    assert producer.end(commit=True) == 0
-    waiting = node.send(producer.request(0), producer.produce_version)
-    assert not waiting.done, "the coordinator has no marker yet"
-    markers.let_go()
-    node.clock.run_until(lambda: waiting.done)
-    assert producer.end(commit=True) == 0
-    assert committed(node) == ([0, 2], 4)
-
-
-def test_a_producer_of_protocol_1_gets_an_error_of_its_version_while_its_transaction_is_being_ended(
-    node: SimulatedNode,
-) -> None:
-    node.node.channel = MarkerlessChannel(node.node.channel)
-    producer = begun(node, PROTOCOL_1, 0, 1)
-    producer.produce(0)
-    assert producer.end(commit=True) == 0
-    assert producer.produce(1) == [ErrorCode.NOT_ENOUGH_REPLICAS], "what every producer tries again"
-
-
-def test_a_coordinator_that_does_not_answer_is_not_waited_for_forever(node: SimulatedNode) -> None:
-    producer = begun(node, PROTOCOL_2)
-    channel = HeldChannel(node.node.channel)
-    node.node.channel = channel
-    waiting = node.send(producer.request(0), producer.produce_version)
-    node.clock.run_for(29_000)
-    assert not waiting.done
-    node.clock.run_for(2_000)
-    assert waiting.done
-    channel.let_go()
-    assert node.node.partitions.leader(TOPIC, None, 0).log.end_offset == 0
-
-
-@BOTH
-def test_a_later_request_of_a_disconnected_client_is_not_written_before_an_earlier_one(
-    node: SimulatedNode, protocol: int
-) -> None:
-    producer = begun(node, protocol, 0)
-    channel = HeldChannel(node.node.channel)
-    node.node.channel = channel
-    network = MemoryNetwork(node.clock)
-    server = Server(network, node.node.clock, node.dispatch)
-    server.listen("PLAINTEXT", "127.0.0.1", 0)
-    client = network.client()
-    requests = [producer.request(0, sequence=sequence) for sequence in (0, 1)]
-    client.send(b"".join(frame(node.frame(request, producer.produce_version)) for request in requests))
-    client.hang_up()
-    node.clock.run_for(10)
-    channel.let_go()
-    node.clock.run_for(10)
-    assert server.counters.connections == 0
-    node.node.channel = channel.channel
-    producer.sequences[0] = 2
-    assert producer.produce(0) == [0]
-    assert producer.end(commit=True) == 0
-    assert committed(node) == ([0, 1, 2], 4)
-
-
 def test_a_newer_producer_fences_the_older_one(node: SimulatedNode) -> None:
     old = begun(node, PROTOCOL_2)
     old.produce(0)
     new = TransactionalProducer(node)
     with pytest.raises(AssertionError, match="error_code=51"):  # CONCURRENT_TRANSACTIONS
-        new.start()  # The old one's transaction has to be ended first.
+        new.start()  # The transaction of the previous producer has to be ended first.
     new.start()
     assert old.produce(0) == [ErrorCode.INVALID_PRODUCER_EPOCH]
     assert old.end(commit=True) == ErrorCode.PRODUCER_FENCED
@@ -304,7 +120,7 @@ def write_marker(node: SimulatedNode, producer_id: int, epoch: int, *, coordinat
 
 
 def elect(node: SimulatedNode, leader_epoch: int) -> None:
-    """The coordinators have changed that often, as far as the metadata says."""
+    """According to the metadata, the coordinator has changed this many times."""
     topic = node.node.image.topic(TRANSACTION_STATE)
     assert topic is not None
     for index, partition in topic.partitions.items():
@@ -416,7 +232,8 @@ def test_a_kill_right_after_the_end_of_a_transaction_changes_nothing_for_readers
 
 
 def test_transactions_that_a_start_finds_unfinished_are_ended_in_a_new_leader_epoch(node: SimulatedNode) -> None:
-    """A power loss may have freed offsets: a reader could not tell a marker there from what it has read before."""
+    """After a power loss, offsets may be used again: a reader could not distinguish a marker there from records it has
+    read."""
     channel = node.node.channel = MarkerlessChannel(node.node.channel)
     producer = begun(node, PROTOCOL_2)
     producer.produce(0)

@@ -19,7 +19,7 @@ REQUESTS = 20
 
 @pytest.fixture
 def garbage() -> Iterator[Callable[[], list[object]]]:
-    """Our own objects that were found in circles."""
+    """Quire's objects that were found in reference cycles."""
 
     def found() -> list[object]:
         gc.collect()
@@ -92,7 +92,7 @@ def test_a_request_is_dropped_when_its_client_disconnects(
         assert isinstance(reply, Pending) and not reply.done
         reply.when_done(lambda _: None)
         reply.abandon()
-        # Its place in the partition's queue goes when its turn comes.
+        # Its entry in the partition's queue is removed when its offset is reached.
         node.clock.run_for(1000)
     assert garbage() == []
 

@@ -1,4 +1,4 @@
-"""A transactional producer as a test drives it, request by request, against a simulated node."""
+"""A transactional producer that a test controls, request by request, against a simulated node."""
 
 from quire.protocol.messages.add_partitions_to_txn import (
     AddPartitionsToTxnRequest,
@@ -39,7 +39,7 @@ class TransactionalProducer:
         return self
 
     def add_partitions(self, *indexes: int, version: int = 3) -> list[int]:
-        """The error of each; as producers of protocol 1 do before they write."""
+        """Adds the partitions, like a producer of protocol 1 before it writes; returns the error of each."""
         request = AddPartitionsToTxnRequest(
             v3_and_below_transactional_id=self.transactional_id,
             v3_and_below_producer_id=self.producer_id,

@@ -1,4 +1,4 @@
-"""What `make` shows while pip runs."""
+"""The lines that `make` shows while pip runs."""
 
 import subprocess
 import sys

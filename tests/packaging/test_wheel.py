@@ -29,7 +29,7 @@ PATIENCE_S = 120
 
 
 def run(*arguments: str | Path, cwd: Path, stdin: str = "") -> str:
-    """Runs a command that knows nothing of the repository or of the environment the tests run in."""
+    """Runs a command without access to the repository and to the environment of the tests."""
     inherited = {name: value for name, value in os.environ.items() if name in ("HOME", "PATH", "TMPDIR")}
     done = subprocess.run(
         arguments, cwd=cwd, env=inherited, input=stdin, capture_output=True, text=True, timeout=PATIENCE_S
@@ -45,7 +45,8 @@ def build(kind: str, folder: Path, dist: Path) -> Path:
 
 
 def lay_out_compiled(folder: Path) -> None:
-    """Where setuptools looks for what an earlier build left; newer than the C that Cython is about to write."""
+    """The folder in which setuptools looks for compiled modules of an earlier build; the copies are newer than the C
+    files that Cython writes."""
     lib = folder / "build" / f"lib.{sysconfig.get_platform()}-{sys.implementation.cache_tag}"
     after_the_build = time.time() + 3600
     for path in COMPILED:
@@ -74,7 +75,7 @@ def wheel(sdist: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def link_dependencies(of: Path, site_packages: Path) -> None:
-    """Makes the declared dependencies that are installed here visible there, and nothing else."""
+    """Makes only the declared dependencies visible there, from the environment of the tests."""
     with ZipFile(of) as archive:
         (metadata,) = (name for name in archive.namelist() if name.endswith(".dist-info/METADATA"))
         lines = archive.read(metadata).decode().partition("\n\n")[0].splitlines()

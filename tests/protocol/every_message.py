@@ -9,7 +9,7 @@ from quire.protocol.schema import Field, Message, Struct
 
 
 def message_classes() -> list[type[Message]]:
-    """In the order of their modules, and in a module as written."""
+    """In the order of their modules, and within a module in the order of declaration."""
     classes = []
     for module_info in iter_modules(quire.protocol.messages.__path__):
         module = import_module(f"quire.protocol.messages.{module_info.name}")

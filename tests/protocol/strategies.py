@@ -41,7 +41,10 @@ _ONE_IN_FOUR = st.sampled_from([False, False, False, True])
 def messages(
     draw: st.DrawFn, message: type[Message], version: int, *, plain: bool = False, unknown_tags: bool = True
 ) -> Any:
-    """Messages of one version. `plain` ones hold only error codes and times that exist, as other readers insist."""
+    """Messages of one version.
+
+    `plain` messages have only valid error codes and times, which other implementations require.
+    """
     flexible = message.FLEXIBLE is not None and version >= message.FLEXIBLE
 
     def structure(cls: type[Struct]) -> Struct:

@@ -34,7 +34,7 @@ SHARED = [
 ]
 
 OPERATIONS_NOT_ASKED_FOR = -(2**31)
-"""What kafka-python shows as None, and writes as this again."""
+"""Values that kafka-python decodes as None, and encodes again as given here."""
 
 
 def assert_same_structure(ours: Struct, theirs: DataContainer, version: int) -> None:
@@ -84,7 +84,7 @@ def test_kafka_python_reads_and_writes_the_same_bytes(message: type[Message], ve
     @given(messages(message, version, plain=True, unknown_tags=False))
     def compare(ours: Message) -> None:
         if isinstance(ours, ApiVersionsResponse):
-            ours.error_code = 0  # with any other error kafka-python reads it as version 0
+            ours.error_code = 0  # with any other error kafka-python decodes it as version 0
         data = encode(ours, version)
         theirs = their_class.decode(data, version=version)
         assert_same_structure(ours, theirs, version)

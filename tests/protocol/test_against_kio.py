@@ -24,17 +24,17 @@ from tests.protocol.every_message import EVERY_VERSION
 from tests.protocol.strategies import messages
 
 # "kio.schema.produce.v9.request:ProduceRequest", by class and version
-_PLACES = {
-    (place.partition(":")[2], version): place
+_KIO_CLASSES = {
+    (name.partition(":")[2], version): name
     for versions in schema_name_map.values()
-    for version, places in versions.items()
-    for place in places.values()
+    for version, classes in versions.items()
+    for name in classes.values()
 }
-SHARED = [(message, version) for message, version in EVERY_VERSION if (message.__name__, version) in _PLACES]
+SHARED = [(message, version) for message, version in EVERY_VERSION if (message.__name__, version) in _KIO_CLASSES]
 
 
 def kio_class(message: type[Message], version: int) -> Any:
-    module, _, name = _PLACES[message.__name__, version].partition(":")
+    module, _, name = _KIO_CLASSES[message.__name__, version].partition(":")
     return getattr(import_module(module), name)
 
 

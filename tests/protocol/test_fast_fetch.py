@@ -123,7 +123,7 @@ def one_slice(size: int = 100) -> PartitionData:
 
 
 def unusual_responses() -> list[FetchResponse]:
-    """One of each thing that the short way leaves to the compiled encoder."""
+    """One message for each feature that the fast path leaves to the compiled encoder."""
     with_leader, with_tags, tagged_topic, tagged, with_endpoints = (response(one_slice()) for _ in range(5))
     with_leader.responses[0].partitions[0].current_leader = LeaderIdAndEpoch(leader_id=4, leader_epoch=2)
     with_tags.responses[0].partitions[0].unknown_tags = {77: b"tag"}

@@ -47,12 +47,12 @@ BY_HAND: list[tuple[Message, int, str]] = [
     (ProduceRequest(acks=1, timeout_ms=1500, topic_data=[
         TopicProduceData(name="t", partition_data=[PartitionProduceData(index=2, records=b"\xaa\xbb")])]), 9,
      "00 0001 000005dc 02 02 74 02 00000002 03 aabb 00 00 00"),
-    # Two tagged fields of a request, and an array without elements behind another.
+    # Two tagged fields of a request, and an empty array after another one.
     (FetchRequest(cluster_id="c", replica_state=ReplicaState(replica_id=5, replica_epoch=6), max_wait_ms=1,
                   topics=[FetchTopic(topic_id=bytes(range(16)))]), 15,
      "00000001 00000000 7fffffff 00 00000000 ffffffff 02 000102030405060708090a0b0c0d0e0f 01 00 01 01"
      "02 00 02 02 63 01 0d 00000005 0000000000000006 00"),
-    # A structure that may be null starts with a byte that says whether it is.
+    # A nullable structure starts with a byte that says whether it is null.
     (ConsumerGroupHeartbeatResponse(assignment=None), 0, "00000000 0000 00 00 00000000 00000000 ff 00"),
     (ConsumerGroupHeartbeatResponse(assignment=Assignment()), 0, "00000000 0000 00 00 00000000 00000000 01 01 00 00"),
 ]  # fmt: skip

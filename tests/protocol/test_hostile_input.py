@@ -1,4 +1,4 @@
-"""Whatever bytes arrive: a decoder returns a message or raises ProtocolError, in bounded memory."""
+"""For any input, a decoder returns a message or raises ProtocolError, in bounded memory."""
 
 import random
 import tracemalloc

@@ -1,4 +1,4 @@
-"""Reading the usual Produce request: the same compiled and interpreted, on good bytes and bad."""
+"""Reading the usual Produce request: compiled and interpreted code agree, for valid and invalid bytes."""
 
 import random
 from types import ModuleType

@@ -20,7 +20,7 @@ compile_encoder = cache(compile_encode.compile_encoder)
 
 
 def never(*_: Any) -> Any:
-    """In the place of the compiled codec, where it should not be needed."""
+    """Replaces the compiled codec in tests that must not need it."""
     raise AssertionError("the compiled codec was called")
 
 
@@ -31,7 +31,7 @@ def compiled_bytes(message: Message, version: int) -> bytearray:
 
 
 def assert_decodes_alike(tuned: Any, message: Message, version: int, behind: bytes = b"") -> None:
-    """Both decoders read the message back, wherever it stands and whatever stands behind it."""
+    """Both decoders decode the message at any position and with any bytes after it."""
     compiled = compile_decoder(type(message), version)
     decode = tuned(version, compiled)
     data = bytes(compiled_bytes(message, version))
@@ -41,7 +41,7 @@ def assert_decodes_alike(tuned: Any, message: Message, version: int, behind: byt
 
 
 def assert_refuses_alike(tuned: Any, message: Message, version: int) -> None:
-    """Cut short anywhere, both decoders refuse; with a byte changed they do the same, whatever that is."""
+    """Both decoders refuse a message that is cut short at any position, and agree if any byte is changed."""
     compiled = compile_decoder(type(message), version)
     decode = tuned(version, compiled)
     data = bytes(compiled_bytes(message, version))
@@ -71,7 +71,7 @@ def assert_encodes_alike(tuned: Any, message: Message, version: int) -> None:
 
 
 def assert_in_use(found: Any, tuned: Any) -> None:
-    """`found` is what the codec calls; it comes from the module of the hand-tuned function."""
+    """`found` is the function that the codec calls; it must be from the module of the hand-tuned function."""
     assert found.__module__ == tuned.__module__, f"{found} is not from {tuned.__module__}"
 
 

@@ -1,4 +1,4 @@
-"""Snapshots of a later version: whole and undamaged, with a record that this version does not know."""
+"""Snapshots of a later version: complete and intact, with a record that this version does not know."""
 
 from quire.protocol.messages.metadata_records import FeatureLevelRecord
 from quire.protocol.records import Record, build_batch
@@ -14,11 +14,11 @@ OF_THE_FUTURE = {
     "there is a FeatureLevelRecord in version 7": UNKNOWN_VERSION,
     "the cluster has feature metadata.version at level 99": UNKNOWN_LEVEL,
 }
-"""By the beginning of the sentence that names it."""
+"""By the start of the expected error message."""
 
 
 def future_snapshot(record: bytes, epoch: int = 1) -> bytes:
-    """A snapshot of a static quorum with one record, which is in its frame."""
+    """A snapshot of a static quorum with one framed record."""
     header, _, footer = encode_snapshot(
         [(FeatureLevelRecord(name="x"), 0)], epoch=epoch, now_ms=1, last_contained_timestamp_ms=1
     )

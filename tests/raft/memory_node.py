@@ -1,7 +1,7 @@
-"""One replica in memory: its machine, its log, and what a power loss leaves of both.
+"""One replica in memory: its machine, its log, and the state of both after a power loss.
 
-The disk is as unkind as a real one may be: until a sync that began after it is done, a crash undoes an append, a
-truncation and a restart of the log alike.
+The disk behaves like the worst real one: a crash undoes every append, truncation and restart of the log, unless a sync
+that began later has completed.
 """
 
 from typing import NamedTuple
@@ -16,7 +16,7 @@ from quire.raft.replicas import ReplicaKey, VoterSet
 
 
 class MemoryLog(NamedTuple):
-    """A log behind a snapshot. Never changed in place, so that the disk's can be an earlier one."""
+    """A log that starts at a snapshot's end. Never changed in place, so that the disk can have an earlier version."""
 
     start: LogPosition
     start_control: ControlState
@@ -30,7 +30,7 @@ class MemoryLog(NamedTuple):
         return self._replace(batches=tuple(batch for batch in self.batches if batch.next_offset <= offset))
 
     def starting_at(self, start: LogPosition, control: ControlState) -> "MemoryLog":
-        """Without what a snapshot holds; nothing but the snapshot if that is longer."""
+        """The log without the part that the snapshot covers; only the snapshot if that is longer."""
         return MemoryLog(start, control, tuple(batch for batch in self.batches if batch.base_offset >= start.offset))
 
     def summary(self) -> LogSummary:

@@ -1,9 +1,9 @@
 """A quorum in memory: several state machines, a network of lists, and disks that lose unsynced data.
 
-It carries out effects as the real shell does and writes down each in plain words (`story.py`), which is what the
-transcripts in `transcripts/` are made of. At every step it checks what must always hold: one leader per epoch, one
-history of committed records, a high watermark that never moves back, voters that are those of the log, and fetches and
-appends that rest on what is on disk.
+It carries out effects like the real shell and describes each in plain words (`story.py`), from which the transcripts in
+`transcripts/` are made. At every step it checks the invariants: one leader per epoch, one history of committed records,
+a high watermark that never moves back, voters that agree with the log, and fetches and appends that depend only on what
+is on disk.
 """
 
 from quire.raft.control_state import ControlState
@@ -57,7 +57,7 @@ class MemoryQuorum:
         self.directories = 0
         keys = [self._new_key(id_) for id_ in range(1, voters + observers + 1)]
         self.static_voters = VoterSet(()) if dynamic else VoterSet.of_ids(range(1, voters + 1))
-        # All nodes: those of a shorter list might all have lost their disks, and know no leader.
+        # All nodes: the nodes of a shorter list might all have lost their disks, and know no leader.
         self.bootstrap = [-1 - key.id for key in keys] if dynamic else []
         self.dynamic = dynamic
         formatted = ControlState(1, VoterSet(Voter(key) for key in keys[:voters])) if dynamic else ControlState()
@@ -99,7 +99,7 @@ class MemoryQuorum:
         self._carry_out(node, node.core.start(node.election, self.now_ms))
 
     def crash(self, id_: int) -> None:
-        """Power loss: what was not synced is gone, and so is everything on its way."""
+        """Power loss: unsynced data and messages in transit are lost."""
         node = self.nodes[id_]
         node.crash()
         self.network = [(sender, to, each) for sender, to, each in self.network if id_ not in (sender, to)]
@@ -135,10 +135,10 @@ class MemoryQuorum:
             "the voters are not those of the log"
         )
 
-    # --- What a transcript can ask for
+    # --- Commands of the transcripts
 
     def campaign(self, id_: int) -> None:
-        """Time passes until this node's patience is at an end; the others do not notice."""
+        """Time passes until this node starts a campaign; the timers of the others do not fire."""
         core = self.core(id_)
         kind = core.kind
         while core.kind is kind:
@@ -146,7 +146,7 @@ class MemoryQuorum:
             self.step(id_, Tick())
 
     def elect(self, id_: int) -> None:
-        """A campaign that is won, without the details."""
+        """The node wins an election; the story has only the result."""
         self.campaign(id_)
         self.stabilize()
         core = self.core(id_)
@@ -154,7 +154,7 @@ class MemoryQuorum:
         self.story[:] = [f"{id_} leads epoch {core.epoch}"]
 
     def win(self, id_: int) -> None:
-        """A campaign that is won, of which nothing but votes reaches anyone yet."""
+        """The node wins an election, and only votes are delivered."""
         while not self.core(id_).is_leader:
             votes = [i for i, (*_, each) in enumerate(self.network) if isinstance(each, VoteRequest | VoteAnswer)]
             if votes:
@@ -262,7 +262,7 @@ class MemoryQuorum:
         return sender in self.cut_off or to in self.cut_off or (sender, to) in self.cuts
 
     def _lose(self, sender: int, to: int, message: Message) -> None:
-        """The one that asked gets no answer, whichever way was lost."""
+        """The sender gets no answer, because the request or the answer was lost."""
         asked, silent = (sender, to) if isinstance(message, REQUESTS) else (to, sender)
         if self.nodes[asked].core is not None:
             self.story.append(f"{asked} cannot reach {silent}")
@@ -272,7 +272,7 @@ class MemoryQuorum:
     # --- Time
 
     def stabilize(self) -> None:
-        """Disks and network do what they have been asked to, in order, until there is nothing left to do."""
+        """Disks and network complete all pending work in order."""
         for _ in range(20_000):
             syncing = [node.id for node in self.nodes.values() if node.has_sync]
             fetching = [node.id for node in self.nodes.values() if node.snapshot_wanted and not self.slow_snapshots]
@@ -287,7 +287,7 @@ class MemoryQuorum:
         raise AssertionError("it does not settle")
 
     def wait(self, duration_ms: float) -> None:
-        """Time passes for everyone: each deadline fires when it comes, and things settle in between."""
+        """Time passes for all nodes: each deadline fires when it is due, and all pending work completes in between."""
         until_ms = self.now_ms + duration_ms
         for _ in range(20_000):
             self.stabilize()
@@ -365,7 +365,7 @@ class MemoryQuorum:
             assert node.log == node.on_disk, "a fetch promises what is not on disk"
         self.network.append((node.id, to, message))
 
-    # --- What must hold
+    # --- Invariants
 
     def _check_committed(self, node: MemoryNode, offset: int) -> None:
         assert offset > node.high_watermark, "the high watermark moved back"

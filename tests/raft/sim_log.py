@@ -1,4 +1,4 @@
-"""A metadata log on a simulated disk and virtual time, with a listener that records what it gets."""
+"""A metadata log on a simulated disk and virtual time, with a listener that records its calls."""
 
 from collections.abc import Callable, Sequence
 
@@ -27,7 +27,7 @@ def setting(value: str) -> VersionedRecord:
 
 
 def format_folder(disk: SimDisk, voters: VoterSet = VOTERS) -> SimDisk:
-    """As `quire storage format` leaves it."""
+    """The folder after `quire storage format`."""
     disk.make_dirs(PATH)
     disk.sync_dir("/")
     disk.sync_dir(DIRECTORY)

@@ -1,4 +1,5 @@
-"""Where a replica looks for others: the voter set first, then what leaders say, and bootstrap servers for a start."""
+"""Where a replica looks for others: in the voter set, in announcements of leaders, and at first among bootstrap
+servers."""
 
 from quire.address import Address
 from quire.raft.addresses import Addresses

@@ -154,7 +154,7 @@ def test_the_voters_of_a_static_quorum_are_written_to_the_log_by_an_upgrade() ->
 
 
 def refusal_of_upgrade(machine: Machine) -> ErrorCode:
-    """What the leader says before it is asked to upgrade."""
+    """The effects of the leader before it is asked to upgrade."""
     before = machine.core.log.end_offset
     try:
         machine.core.check_upgrade(1)

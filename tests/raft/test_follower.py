@@ -126,7 +126,7 @@ def test_a_snapshot_below_what_is_committed_is_not_fetched() -> None:
     assert machine.answered(snapshot=LogPosition(4, 10)) == []
 
 
-def test_the_content_of_a_snapshot_is_committed_whatever_the_leader_knows() -> None:
+def test_the_content_of_a_snapshot_is_committed_even_if_the_leader_does_not_know_it_yet() -> None:
     machine = Machine(LogSummary(start=SNAPSHOT, end_offset=100, synced_offset=100))
     assert machine.core.high_watermark == 100
     assert not [effect for effect in machine.answered(high_watermark=90) if isinstance(effect, HighWatermark)]

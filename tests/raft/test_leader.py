@@ -30,7 +30,7 @@ def static(voters: VoterSet) -> ControlHistory:
 
 
 def leader(core: RaftCore) -> RaftCore:
-    """Elected by node 2 in the epoch after the log's last."""
+    """A leader that node 2 elected in the epoch after the last one in the log."""
     core.start(Election(core.log.last.epoch), 0)
     core.step(Tick(), core.deadline_ms)
     core.step(Received(2, VoteAnswer(core.epoch, None, granted=True, pre_vote=True)), 0)

@@ -1,4 +1,4 @@
-"""The folder of the metadata log: which snapshots it has, however they got there."""
+"""The folder of the metadata log: which snapshots it has, taken or fetched."""
 
 from quire.raft import snapshot_file
 from quire.raft.log_store import FOLDER, LogStore
@@ -31,7 +31,7 @@ class Folder:
         self.clock.run_until_idle()
 
     def fetch_snapshot(self, offset: int) -> None:
-        """As a follower that gets one from its leader, and starts over from there."""
+        """Stores a snapshot like a follower that gets it from its leader, and restarts the log at its end."""
         position = LogPosition(1, offset)
         batches = snapshot_file.encode_snapshot([], epoch=1, now_ms=1, last_contained_timestamp_ms=1)
         snapshot_file.write_snapshot(self.disk, f"/data/{FOLDER}", snapshot_file.file_name(position), batches)

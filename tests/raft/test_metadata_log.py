@@ -25,7 +25,7 @@ def started(disk: SimDisk | None = None, **settings: Any) -> SimLog:
     return SimLog(disk or format_folder(SimDisk()), settings=MetadataLogSettings(**settings)).open().run()
 
 
-def test_a_node_elects_itself_and_is_told_when_that_is_committed() -> None:
+def test_a_node_elects_itself_and_its_listener_learns_it_after_the_commit() -> None:
     sim = SimLog(format_folder(SimDisk()))
     sim.open()
     assert sim.leaders == [(None, 0), (None, 1)]
@@ -304,7 +304,7 @@ def test_a_snapshot_of_a_later_leader_replaces_a_longer_log() -> None:
 
 
 def test_a_snapshot_of_an_earlier_leader_replaces_a_log_that_ends_differently() -> None:
-    """As figure 8 of the Raft paper leaves it: a later leader has committed the records of the earlier one."""
+    """The state after figure 8 of the Raft paper: a later leader has committed the records of the earlier one."""
     sim = started()
     sim.append("a")
     sim.run()
@@ -354,7 +354,7 @@ def test_a_damaged_middle_is_refused_with_everything_left_as_it_is_and_a_damaged
         file.pwritev([bytes([whole[position] ^ 0x40])], position)
         file.close()
         before = content_of(disk)
-        # The last one counts as intact, and as too far away, if only its offset is wrong.
+        # If only its offset is wrong, the last batch counts as intact and too far ahead.
         if position < last.position + 8:
             with pytest.raises(MetadataLogError, match=r"000\.log is damaged at position \d+, .* Restore the file"):
                 started(disk)
@@ -383,7 +383,7 @@ def test_damage_before_another_segment_is_refused(damaged: str) -> None:
         started(disk, segment_bytes=200)
 
 
-def test_a_power_loss_is_not_taken_for_damage_in_whatever_order_sectors_reach_the_disk() -> None:
+def test_a_power_loss_does_not_count_as_damage_for_any_order_of_written_sectors() -> None:
     holes = 0
     for seed in range(200):
         sim = started(segment_bytes=4000)
@@ -400,7 +400,7 @@ def test_a_power_loss_is_not_taken_for_damage_in_whatever_order_sectors_reach_th
 
 
 def has_a_hole(disk: SimDisk) -> bool:
-    """Whether something intact follows what is not."""
+    """Whether an intact batch follows a damaged one."""
     newest = max(name for name in disk.list_dir(PATH) if name.endswith(".log"))
     file = disk.open(f"{PATH}/{newest}")
     end_offset = 0

@@ -1,4 +1,4 @@
-"""A refusal is logged once per controller and kind of request, until it changes."""
+"""A refusal is logged once per controller and kind of request, and remembered until there is an answer."""
 
 import logging
 
@@ -26,9 +26,12 @@ class Refusing:
     def __init__(self) -> None:
         self.own_endpoints: tuple[Endpoint, ...] = ()
         self.error = ErrorCode.INCONSISTENT_CLUSTER_ID
+        self.no_answer: NoAnswer | None = None
         self.outbox = Outbox(self, "cluster", self, Addresses(), clock=SimClock())
 
     def ask(self, address: Address, purpose: Purpose, request: Message) -> Pending[Message | NoAnswer]:
+        if self.no_answer is not None:
+            return completed(self.no_answer)
         if self.error is not ErrorCode.NONE:
             return completed(FetchResponse(error_code=self.error))
         answer = FetchAnswer(1, 2, 0)
@@ -42,6 +45,19 @@ class Refusing:
     def answered(self, peer: int, answer: PeerResponse) -> None: ...
 
     def lost(self, peer: int, fetch: int | None, *, connection_lost: bool) -> None: ...
+
+
+def test_it_knows_who_did_not_answer_and_why_until_they_answer() -> None:
+    sim = Refusing()
+    sim.outbox.send(2, ASKED)
+    address = Address("localhost", 9093)
+    assert sim.outbox.unanswered == {address: "INCONSISTENT_CLUSTER_ID: the fetch was refused"}
+    sim.no_answer = NoAnswer("localhost:9093 is not reachable: Connection refused", connection_lost=False)
+    sim.outbox.send(2, ASKED)
+    assert sim.outbox.unanswered == {address: sim.no_answer.reason}
+    sim.error, sim.no_answer = ErrorCode.NONE, None
+    sim.outbox.send(2, ASKED)
+    assert sim.outbox.unanswered == {}
 
 
 def test_a_refusal_is_logged_once_per_controller_until_it_changes(caplog: pytest.LogCaptureFixture) -> None:

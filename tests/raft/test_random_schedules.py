@@ -57,7 +57,8 @@ class Schedule:
             (20, self.change_voters),
             (10, self.wipe),
         ]
-        # Each schedule has more of some troubles and less of others: even mixtures hide what one of them can do.
+        # Each schedule has more of some faults and less of others: in even mixtures, frequent faults hide rare
+        # combinations.
         self.steps = [step for weight, step in steps for _ in range(int(weight * self.random.choice([0.2, 1, 1, 4])))]
 
     @property
@@ -130,7 +131,7 @@ class Schedule:
             for _ in range(1 + self.random.below(3)):
                 self.propose()
             if self.random.chance(0.5):
-                # The others elect another while the leader still takes itself for one.
+                # The others elect another leader while the leader still believes that it leads.
                 for node in self.up:
                     if node.id in lost:
                         self.quorum.lose_connection(node.id, leader.id)
@@ -222,7 +223,7 @@ class Schedule:
 
 
 @pytest.mark.parametrize("seed", range(SEEDS))
-def test_committed_records_survive_whatever_happens_and_the_quorum_recovers(seed: int) -> None:
+def test_committed_records_survive_all_faults_and_the_quorum_recovers(seed: int) -> None:
     schedule = Schedule(seed)
     quorum = schedule.quorum
     for id_ in quorum.nodes:

@@ -102,7 +102,7 @@ class Fetching:
         return self.state
 
     def finish(self) -> None:
-        """Jobs end."""
+        """Runs the pending jobs."""
         self.clock.run_for(100)
 
     def happened(self, kind: type[RaftEvent]) -> list[RaftEvent]:

@@ -74,7 +74,7 @@ def test_every_cut_and_every_flipped_byte_is_noticed() -> None:
     written(disk, topics(3))
     content = disk.read_file(f"/meta/{NAME}")
     for damaged in [content[:size] for size in range(len(content))] + [
-        # The first 17 bytes of a batch are its place in the log and outside of the checksum.
+        # The first 17 bytes of a batch are its position in the log, which the checksum does not cover.
         content[:at] + bytes([content[at] ^ 0x40]) + content[at + 1 :]
         for at in range(17, 150)
     ]:

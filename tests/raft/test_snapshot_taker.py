@@ -18,7 +18,7 @@ ENOUGH_BYTES = 1_000
 
 
 class Store:
-    """Writes for as long as the test wants."""
+    """A write that lasts until the test ends it."""
 
     path = "/meta"
 
@@ -50,7 +50,7 @@ class Store:
 
 
 class Log:
-    """What is committed, and the snapshots of it."""
+    """The committed state, and its snapshots."""
 
     def __init__(self) -> None:
         self.clock = SimClock()

@@ -9,7 +9,7 @@ from tests.transcripts import check, stories
 
 
 class Play:
-    """One story: a quorum, and what it is told to do."""
+    """One transcript: a quorum and the commands to it."""
 
     def __init__(self, voters: int, observers: int = 0, *, dynamic: bool = False) -> None:
         self.quorum = MemoryQuorum(voters, observers, dynamic=dynamic)

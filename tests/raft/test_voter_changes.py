@@ -40,7 +40,7 @@ def test_a_voter_is_added() -> None:
     assert changed(AddVoter(voter(3))) == Control(voters=VoterSet([voter(1), voter(2), voter(3)]))
 
 
-def test_a_node_votes_once_whatever_its_directory() -> None:
+def test_a_node_votes_once_in_any_directory() -> None:
     assert refusal(AddVoter(voter(2))) is ErrorCode.DUPLICATE_VOTER
     assert refusal(AddVoter(voter(2, b"e"))) is ErrorCode.DUPLICATE_VOTER
 

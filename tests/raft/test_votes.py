@@ -1,4 +1,4 @@
-"""One round of votes: when it is won and lost, and which voters are asked once more."""
+"""One round of votes: when it is won or lost, and which voters are asked again."""
 
 from math import inf
 

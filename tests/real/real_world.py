@@ -1,4 +1,5 @@
-"""What the socket tests share: an event loop to step through, clients on 127.0.0.1, and a receiver that remembers."""
+"""Shared by the socket tests: an event loop that runs step by step, clients on 127.0.0.1, and a receiver that records
+events."""
 
 import asyncio
 import socket
@@ -15,11 +16,11 @@ from quire.seams import Jobs, Receiver, Transport
 
 T = TypeVar("T")
 
-GIVE_UP_S = 20
+GIVE_UP_S = 60
 
 
 class Recorder:
-    """A receiver that keeps what it is told."""
+    """A receiver that records its calls."""
 
     def __init__(self, transport: Transport, room: int = 4096) -> None:
         self.transport = transport
@@ -61,13 +62,23 @@ class ColdFile(RealFile):
 
 class RealWorld:
     def __init__(
-        self, loop_kind: str, jobs: Jobs | None = None, connections_max: int | None = None, **buffers: int
+        self,
+        loop_kind: str,
+        jobs: Jobs | None = None,
+        connections_max: int | None = None,
+        connect_timeout_ms: float = GIVE_UP_S * 1000,
+        **buffers: int,
     ) -> None:
         self.loop = new_event_loop() if loop_kind == "uvloop" else asyncio.new_event_loop()
         self.clock = RealClock(self.loop)
         self.jobs = jobs if jobs is not None else ThreadJobs(self.loop)
         self.network = SocketNetwork(
-            self.loop, self.clock, self.jobs, connections_max=connections_max, connect_timeout_ms=150, **buffers
+            self.loop,
+            self.clock,
+            self.jobs,
+            connections_max=connections_max,
+            connect_timeout_ms=connect_timeout_ms,
+            **buffers,
         )
         self.disk = RealDisk()
         self.accepted: list[Recorder] = []
@@ -86,7 +97,7 @@ class RealWorld:
         return self._listeners[-1]
 
     def client(self, receive_buffer: int | None = None) -> tuple[socket.socket, Recorder]:
-        """A connected pair: the client's socket, and what the server side was told."""
+        """A connected pair: the client's socket, and the receiver of the server side."""
         listener = self._listeners[0] if self._listeners else self.listen()
         client = self.dial(listener.port, receive_buffer=receive_buffer)
         before = len(self.accepted)

@@ -18,9 +18,9 @@ def loop(request: pytest.FixtureRequest) -> Iterator[asyncio.AbstractEventLoop]:
     made.close()
 
 
-def test_the_wall_clock_is_in_milliseconds_and_the_other_goes_forward(loop: asyncio.AbstractEventLoop) -> None:
+def test_the_wall_clock_is_in_milliseconds_and_the_monotonic_clock_only_rises(loop: asyncio.AbstractEventLoop) -> None:
     clock: Clock = RealClock(loop)
-    assert abs(clock.now_ms() - time.time() * 1000) < 1000
+    assert int(time.time() * 1000) <= clock.now_ms() <= time.time() * 1000
     earlier = clock.monotonic_ms()
     assert clock.monotonic_ms() >= earlier
 
@@ -33,9 +33,9 @@ def test_timers_fire_in_order_of_their_time_and_not_before_it(loop: asyncio.Abst
         not_before = clock.monotonic_ms() + delay
         clock.call_later(delay, lambda: fired.append((not_before, clock.monotonic_ms())))
 
-    for delay in (12, 3, 7, 0):
+    for delay in (120, 30, 70, 0):  # far apart: time passes between these calls on a busy machine
         ask(delay)
-    clock.call_later(15, loop.stop)
+    clock.call_later(150, loop.stop)
     loop.run_forever()
     assert len(fired) == 4
     assert fired == sorted(fired)
@@ -118,9 +118,9 @@ def test_a_timer_asked_for_by_another_does_not_delay_the_earlier_ones(loop: asyn
     started = clock.monotonic_ms()
 
     def ask_for_another() -> None:
-        clock.call_later(2000, lambda: None)
+        clock.call_later(600_000, lambda: None)
 
     clock.call_later(1, ask_for_another)
     clock.call_later(20, loop.stop)
     loop.run_forever()
-    assert clock.monotonic_ms() - started < 1000
+    assert clock.monotonic_ms() - started < 300_000

@@ -113,7 +113,7 @@ def test_a_renamed_file_stays_readable_and_knows_its_path(tmp_path: Path, open_f
 
 
 @pytest.mark.parametrize("open_files", [1, 100])
-def test_a_replaced_file_stays_readable_for_those_who_opened_it(tmp_path: Path, open_files: int) -> None:
+def test_a_replaced_file_stays_readable_through_open_handles(tmp_path: Path, open_files: int) -> None:
     disk = RealDisk(open_files)
     old = _file(disk, f"{tmp_path}/a", b"old")
     new = _file(disk, f"{tmp_path}/b", b"new")
@@ -249,7 +249,7 @@ def _file(disk: RealDisk, path: str, content: bytes) -> RealFile:
 
 
 def _crowd_out(disk: RealDisk, tmp_path: Path) -> None:
-    """Uses enough other files that a small table has to give up every descriptor it may."""
+    """Uses so many other files that a small table closes every descriptor that it may close."""
     disk.make_dirs(f"{tmp_path}/crowd")
     others = [disk.open(f"{tmp_path}/crowd/{i}", create=True) for i in range(3)]
     for file in others + others:

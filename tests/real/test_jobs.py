@@ -1,4 +1,4 @@
-"""Blocking work leaves the loop and returns to it, bounded and stoppable."""
+"""Blocking work runs off the loop and returns its result to it, with limits, and can be stopped."""
 
 import asyncio
 import threading

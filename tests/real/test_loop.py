@@ -1,4 +1,4 @@
-"""The event loop: signals reach it as events, on both kinds."""
+"""The event loop: signals arrive as events, on uvloop and on asyncio."""
 
 import asyncio
 import os

@@ -20,7 +20,7 @@ def work_for(duration_ms: float) -> None:
 
 @pytest.fixture
 def run(caplog: pytest.LogCaptureFixture) -> Iterator[Callable[[Callable[[], None], int], list[str]]]:
-    """Runs something on a loop that is watched until the watch has said so much, or for a few of its looks."""
+    """Runs a function on a watched loop until the watch has logged this many lines, or for a few of its checks."""
     loop = new_event_loop()
     watch = LoopWatch(loop, LIMIT_MS)
 

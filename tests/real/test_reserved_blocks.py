@@ -14,7 +14,7 @@ from tests.storage.batches import append, batch, open_log
 
 MB = 1 << 20
 FILE_SYSTEM_SLACK = 64 * 1024
-"""Blocks that are not the file's bytes: the end of its last block, and where its blocks are written down."""
+"""Blocks beyond the file's bytes: the end of its last block, and the file system's own metadata."""
 
 
 class AlmostFull:

@@ -15,7 +15,7 @@ KB = 1024
 
 
 class WatchedSocket(socket.socket):
-    """A socket that remembers the flags of each sendmsg."""
+    """A socket that records the flags of each sendmsg."""
 
     def sendmsg(self, buffers: Any, ancillary: Any = (), flags: int = 0, *rest: Any) -> int:
         self.flags = [*getattr(self, "flags", []), flags]

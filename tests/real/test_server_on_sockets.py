@@ -18,7 +18,7 @@ MB = 1024 * 1024
 
 
 class EchoWorld(RealWorld):
-    """Echoes requests; those that begin with 'wait' a moment later."""
+    """Echoes requests; those that begin with 'wait' after a short delay."""
 
     def __init__(self, loop_kind: str) -> None:
         super().__init__(loop_kind)
@@ -134,7 +134,7 @@ def test_a_stop_under_load_cuts_no_answer_in_two(world: EchoWorld) -> None:
     def client() -> None:
         received = bytearray()
         with socket.create_connection(("127.0.0.1", world.port)) as connection:
-            connection.settimeout(10)
+            connection.settimeout(60)
             try:
                 while True:
                     connection.sendall(requests)
@@ -152,7 +152,7 @@ def test_a_stop_under_load_cuts_no_answer_in_two(world: EchoWorld) -> None:
     for thread in clients:
         thread.start()
     world.until(lambda: len(served) > 100)
-    world.server.stop(5000, stopped.set)
+    world.server.stop(60_000, stopped.set)
     world.until(stopped.is_set)
     world.until(lambda: not any(thread.is_alive() for thread in clients))
     assert leftovers == [0] * 10
@@ -171,7 +171,7 @@ def _read_all(connection: socket.socket, size: int) -> bytes:
 
 
 def _half_answer(received: bytearray) -> int:
-    """Bytes behind the last complete answer."""
+    """The bytes after the last complete answer."""
     at = 0
     while at + 4 <= len(received):
         end = at + 4 + int.from_bytes(received[at : at + 4], "big")

@@ -171,7 +171,7 @@ def test_an_end_behind_unread_bytes_is_detected_while_paused(
 
 
 @pytest.mark.parametrize("leave", [reset, socket.socket.close])
-def test_a_side_that_pauses_after_the_other_has_closed_is_told_so(
+def test_a_side_that_pauses_after_the_other_has_closed_learns_it(
     world: RealWorld, leave: Callable[[socket.socket], None]
 ) -> None:
     client, server = world.client()
@@ -242,7 +242,7 @@ def test_aborting_drops_what_is_queued_and_is_reported_later_once(world: RealWor
     assert len(world.read(client, 8 * MB)) < 8 * MB
 
 
-def test_a_client_that_resets_is_reported_once_whatever_is_written_to_it(world: RealWorld) -> None:
+def test_a_client_that_resets_is_reported_once_even_if_more_is_written_to_it(world: RealWorld) -> None:
     client, server = world.client()
     client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
     client.close()

@@ -4,6 +4,7 @@ import errno
 import os
 import resource
 import socket
+import time
 from collections.abc import Iterator
 
 import pytest
@@ -122,10 +123,10 @@ def test_without_descriptors_clients_wait_in_the_backlog_and_one_line_says_so(
         world.until(lambda: len(caplog.records) == 1)
         accepted = len(world.accepted)
         assert 0 < accepted <= 8
-        cpu_before = sum(os.times()[:2])
+        cpu_before = time.thread_time()
         started = world.clock.monotonic_ms()
         world.until(lambda: world.clock.monotonic_ms() > started + 350)
-        assert sum(os.times()[:2]) - cpu_before < 0.3, "the listener spins"
+        assert time.thread_time() - cpu_before < 0.3, "the listener spins"
         assert len(caplog.records) == 1
         clients[0].send(b"the others go on")
         world.until(lambda: world.accepted[0].data == b"the others go on")
@@ -153,8 +154,15 @@ def test_connections_leave_descriptors_for_files(loop_kind: str, caplog: pytest.
         world.close()
 
 
+@pytest.fixture(params=["uvloop", "asyncio"])
+def hasty_world(request: pytest.FixtureRequest) -> Iterator[RealWorld]:
+    made = RealWorld(request.param, connect_timeout_ms=150)
+    yield made
+    made.close()
+
+
 class Connecting:
-    """Both ends of a connect, as they are told."""
+    """The events on both ends of a connect."""
 
     def __init__(self) -> None:
         self.recorders: list[Recorder] = []
@@ -197,14 +205,16 @@ def test_connecting_where_no_server_listens_fails_with_a_sentence(world: RealWor
     assert world.network.connections == 0
 
 
-def test_a_name_that_does_not_exist_fails_the_connect(world: RealWorld) -> None:
+def test_a_name_that_does_not_exist_fails_the_connect(hasty_world: RealWorld) -> None:
+    world = hasty_world  # a resolver that is not reachable may take long
     outcome = Connecting()
     world.network.connect("name.invalid", 9092, outcome.connected, outcome.failures.append)
     world.until(lambda: outcome.decided)
     assert len(outcome.failures) == 1
 
 
-def test_a_connect_without_an_answer_fails_after_the_timeout(world: RealWorld) -> None:
+def test_a_connect_without_an_answer_fails_after_the_timeout(hasty_world: RealWorld) -> None:
+    world = hasty_world
     with socket.socket() as deaf:
         deaf.bind(("127.0.0.1", 0))
         deaf.listen(0)

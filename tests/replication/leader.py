@@ -1,4 +1,4 @@
-"""A partition that this node leads, on a simulated disk, with a test as its owner."""
+"""A partition that this node leads, on a simulated disk; the test is its owner."""
 
 from quire.protocol.errors import ApiError, ErrorCode
 from quire.protocol.records import Record, build_batch, iterate_records
@@ -91,7 +91,7 @@ class Leader(PartitionOwner):
             partition.waiting_fetches.wake()
 
     def wait_for(self, offset: int, *, acks_all: bool = True) -> list[dict[LeaderRole, ErrorCode]]:
-        """What a write that waits for `offset` is told, as soon as it is told."""
+        """The result of a write that waits for `offset`, as soon as there is one."""
         told: list[dict[LeaderRole, ErrorCode]] = []
         wait = CommitWait()
         wait.when_done(told.append)

@@ -1,4 +1,4 @@
-"""flush.messages: what is acknowledged, and what readers see, before and after a flush."""
+"""flush.messages: which records are acknowledged and readable before and after a flush."""
 
 import pytest
 

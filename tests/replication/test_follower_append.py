@@ -1,4 +1,4 @@
-"""What a follower takes of the records that its leader sends."""
+"""Which of the leader's records a follower appends."""
 
 import errno
 
@@ -81,7 +81,7 @@ def test_a_batch_that_is_larger_than_any_is_refused(monkeypatch: pytest.MonkeyPa
 
 
 def test_a_batch_larger_than_its_topic_now_allows_is_taken() -> None:
-    """The leader took it before max.message.bytes was lowered."""
+    """The leader accepted the batch before max.message.bytes was lowered."""
     role = follower()
     role.partition.settings = PartitionSettings(max_message_bytes=10)
     append(role, sent(0))

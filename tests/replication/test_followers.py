@@ -1,4 +1,4 @@
-"""What commits records, and who is in sync: the leader's view of its followers."""
+"""The leader's view of its followers: which records are committed, and which replicas are in sync."""
 
 from quire.protocol.errors import ErrorCode
 from quire.replication.followers import Followers
@@ -21,8 +21,8 @@ def leader_of(replicas: tuple[int, ...], isr: tuple[int, ...], *, min_isr: int =
     return leader
 
 
-def fetched(leader: Leader, replica_id: int, offset: int) -> None:
-    leader.role.followers.fetched(replica_id, EPOCH, offset, 0)
+def fetched(leader: Leader, replica_id: int, offset: int, start: int = 0) -> None:
+    leader.role.followers.fetched(replica_id, EPOCH, offset, start)
 
 
 def change_of(leader: Leader) -> IsrChange:
@@ -139,6 +139,19 @@ def test_a_follower_needs_what_earlier_leaders_wrote_even_if_it_is_not_committed
     assert leader.isr_changes == [leader.role]
 
 
+def test_a_follower_does_not_join_with_records_from_before_the_start_of_the_leaders_log() -> None:
+    """They may be of an earlier leader, and not what was committed there."""
+    leader = leader_of((1, 2, 3), (1,), written=4)
+    leader.role.log.delete_records_before(3)
+    fetched(leader, 2, 4, 1)
+    fetched(leader, 3, 4, 3)
+    assert change_of(leader).isr == (1, 3)
+    agree(leader, 1)
+    leader.role.log.delete_records_before(4)
+    fetched(leader, 2, 4, 3)
+    assert change_of(leader).isr == (1, 3, 2), "it has compared the rest"
+
+
 def test_a_broker_that_is_not_up_does_not_join_until_it_is() -> None:
     leader = leader_of((1, 2), (1,), written=1)
     leader.eligible = False
@@ -234,7 +247,7 @@ def test_a_new_member_gets_that_time_again() -> None:
     assert leader.isr_changes == []
 
 
-# --- What the controller decides
+# --- Decisions of the controller
 
 
 def cut_off(leader: Leader) -> None:
@@ -287,7 +300,7 @@ def test_a_follower_that_has_left_is_considered_when_it_fetches_again() -> None:
 
 
 def test_a_follower_that_fetches_before_the_controller_agrees_joins_again_at_once() -> None:
-    """In an idle partition it does not fetch another time."""
+    """In an idle partition it does not fetch again."""
     leader = leader_of((1, 2, 3), (1, 2, 3), min_isr=2, written=8)
     cut_off(leader)
     fetched(leader, 3, leader.log.end_offset)

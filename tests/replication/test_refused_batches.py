@@ -1,4 +1,4 @@
-"""Batches behind one that was refused: they are refused too, so that the client sends all of them again in order."""
+"""Batches after a refused one are refused too, so that the client sends all of them again in order."""
 
 import pytest
 
@@ -40,7 +40,8 @@ def send(leader: Leader, sequence: int, *, epoch: int = 0) -> ErrorCode:
 
 @pytest.mark.parametrize("written_before", [0, 3])
 def test_a_batch_behind_one_that_found_no_room_is_written_after_it(written_before: int) -> None:
-    """Also if the producer is new here, which may otherwise begin with any sequence number."""
+    """This also holds for a producer that is new to the partition, which may otherwise begin with any sequence
+    number."""
     leader = Leader()
     for sequence in range(written_before):
         assert send(leader, sequence) == ErrorCode.NONE
@@ -88,7 +89,7 @@ def test_a_producer_that_has_given_the_batch_up_hears_that_it_is_out_of_order() 
     assert send(leader, 2) == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
 
 
-def test_another_epoch_begins_anew() -> None:
+def test_another_epoch_starts_without_refused_batches() -> None:
     leader = Leader()
     assert without_room(leader, 0) == ErrorCode.KAFKA_STORAGE_ERROR
     assert send(leader, 0, epoch=1) == send(leader, 1, epoch=1) == ErrorCode.NONE

@@ -9,7 +9,7 @@ MAX_LAG_MS = 100
 
 def fetched(offset: int, leader_end: int, progress: ReplicaProgress | None = None) -> ReplicaProgress:
     progress = progress or ReplicaProgress()
-    progress.fetched(offset, 0, 50, leader_end)
+    progress.fetched(offset, 0, 50, leader_start=0, leader_end=leader_end)
     return progress
 
 

@@ -32,7 +32,7 @@ def test_the_end_of_a_transaction_revokes_its_guards() -> None:
 
 
 def test_the_end_of_a_transaction_does_not_revoke_the_guard_of_the_next_one() -> None:
-    """The first write of the next transaction waits for the markers of this one, and has its guard already."""
+    """The first write of the next transaction waits for the markers of this one, and already has its guard."""
     guards = VerificationGuards()
     ended, following = acquire(guards, 3), acquire(guards, 4)
     guards.revoke(PRODUCER, 4, bumps_epoch=True)

@@ -1,4 +1,4 @@
-"""The checker against answers made by hand: each promise has an answer that breaks it, and one that does not."""
+"""The checker with constructed answers: each promise has an answer that breaks it, and one that does not."""
 
 import pytest
 

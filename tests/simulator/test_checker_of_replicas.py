@@ -165,7 +165,7 @@ def test_a_leader_that_was_down_may_still_have_what_was_deleted(run: Run) -> Non
     assert run.fetch(delete_and_elect_the_other(run, A), b"a", b"b", b"c")
 
 
-def test_a_log_that_was_lost_may_start_anew(run: Run) -> None:
+def test_a_lost_log_may_start_again(run: Run) -> None:
     delete_and_elect_the_other(run, A, B)
     run.lose(epoch=2, kept=0, left=0)
     assert run.fetch(run.book.floor(B), b"d", epoch=2)

@@ -38,7 +38,7 @@ def test_a_cluster_keeps_every_promise_twice_alike(seed: int) -> None:
 
 @pytest.mark.parametrize("seeds", BATCHES, ids=str)
 def test_a_batch_of_clusters_keeps_every_promise_and_goes_through_everything(seeds: range) -> None:
-    """Of seeds in which no log was ever truncated, or no broker fenced, few promises were at stake."""
+    """Seeds in which no log was truncated, or no broker fenced, test few promises."""
     coverage = Coverage()
     for seed in seeds:
         report = World(seed, CLUSTERS.plan(seed)).run()
@@ -104,3 +104,11 @@ def test_clients_work_with_the_brokers_and_only_controllers_vote() -> None:
     nodes = [machine.node for machine in world.machines]
     assert [node is not None and node.broker is not None for node in nodes] == [False] * 3 + [True] * 2
     assert [node is not None and node.controller is not None for node in nodes] == [True] * 3 + [False] * 2
+
+
+def test_what_a_node_repeats_comes_less_often_in_a_seed_at_full_length() -> None:
+    backoffs = [
+        {int(kind.plan(seed).node_settings["log.cleaner.backoff.ms"]) for seed in range(40)}
+        for kind in (CLUSTERS, Kind(clusters=True))
+    ]
+    assert backoffs == [{20, 200, 1000}, {200, 1000}]

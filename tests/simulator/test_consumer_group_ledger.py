@@ -1,4 +1,4 @@
-"""Consumer groups against answers made by hand: who may own a partition, and when a group has come to rest."""
+"""The ledger of consumer groups with constructed answers: who may own a partition, and when a group is stable."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""A batch of seeds that lacks a kind of event is known to lack it."""
+"""A kind of event that is missing in a batch of seeds is reported."""
 
 from simulator.coverage import ABORT, NEEDED, Coverage
 from simulator.ledger import Counts

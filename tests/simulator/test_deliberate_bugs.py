@@ -28,7 +28,7 @@ NOTHING_TOLD_IS_LOST = "with flush.messages=1 a power loss loses nothing that a 
 
 
 def broken_promise(topic_settings: Mapping[str, str] = {}, **faults: int) -> str:
-    """The promise that does not hold, with topics and faults of the kind that the bug does not survive."""
+    """The promise that the bug breaks, and topics and faults with which the simulator finds it."""
     for seed in range(MOST_SEEDS):
         chosen = {name.replace("_", " "): weight for name, weight in faults.items()}
         plan = plan_of(seed, scale=0.5)
@@ -54,7 +54,7 @@ def test_a_recovery_that_does_not_compare_checksums_is_found(monkeypatch: pytest
         return end
 
     monkeypatch.setattr(segment_scan, "scan", trusting)
-    # Or the check before the first serving finds what this one let pass, and a reader gets an error out of nowhere.
+    # Or the check before the first read finds the damage, and a reader gets an error without a cause.
     found = ("no broken batch is served", "what is read was sent", "errors have a cause")
     assert broken_promise(power_loss=1) in found
 
@@ -94,7 +94,7 @@ def test_a_flush_that_does_nothing_is_found(monkeypatch: pytest.MonkeyPatch) -> 
             run(self)
 
     monkeypatch.setattr(FlushPlan, "run", lazy)
-    # Or the log has its place and is damaged, as far as a start can tell, and a reader gets an error out of nowhere.
+    # Or the start takes the log for a damaged one, and a reader gets an error without a cause.
     found = ("what was flushed survives a power loss", "a log has no holes", "errors have a cause")
     assert broken_promise() in found
 
@@ -109,7 +109,7 @@ def test_metadata_that_is_committed_before_it_is_on_disk_is_found(monkeypatch: p
         done(self._log.end_offset)
 
     monkeypatch.setattr(LogStore, "sync", hasty)
-    # A block of producer ids is metadata too, and the log itself is looked at.
+    # A block of producer ids is metadata too, and the white-box checks read the log itself.
     promises = (
         "committed metadata survives everything",
         "a producer id is given once",

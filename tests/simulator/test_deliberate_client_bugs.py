@@ -85,7 +85,7 @@ def test_a_commit_that_does_not_wait_for_its_records_is_found(monkeypatch: pytes
         return completed(None)
 
     monkeypatch.setattr(Producer, "flush", hasty)
-    # Or a record fails when its transaction is over, which the client does not expect of itself.
+    # Or a record fails after the end of its transaction, for which the client has an assertion.
     assert broken_promise() in (ATOMIC, "errors have a cause", "no callback raises")
 
 

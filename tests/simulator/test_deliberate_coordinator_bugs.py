@@ -52,7 +52,7 @@ STABLE = "the last stable offset never goes back for a reader"
 
 
 def broken_promise(change: Callable[[Plan], Plan], **faults: int) -> str:
-    """The promise that does not hold, with clients and faults of the kind that the bug does not survive."""
+    """The promise that the bug breaks, and clients and faults with which the simulator finds it."""
     for seed in range(MOST_SEEDS):
         chosen = {name.replace("_", " "): weight for name, weight in faults.items()}
         plan = plan_of(seed, scale=0.4)
@@ -65,7 +65,7 @@ def broken_promise(change: Callable[[Plan], Plan], **faults: int) -> str:
 
 
 def with_transactions(plan: Plan) -> Plan:
-    """Two producers fight for one id, and another has its own."""
+    """Two producers compete for one transactional id, and a third one has its own."""
     both = [TransactionalPlan((1, 2), abandons=False), TransactionalPlan((2,), abandons=False)]
     return replace(plan, groups=[], transactional=both)
 
@@ -88,7 +88,7 @@ class TestTransactions:
                 write(self, [each._replace(partitions={first[0]: first[1][:1]})])
 
         monkeypatch.setattr(MarkerSender, "write", forgetful)
-        # It stays open for ever, or the end of the next one ends it too.
+        # It stays open forever, or the end of the next one ends it too.
         assert broken_promise(with_transactions) in (HANGS, ALL_SHOWN, NOT_SHOWN, ATOMIC, ENDED_ONLY)
 
     def test_a_last_stable_offset_that_is_one_too_high_is_found(self, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -109,7 +109,7 @@ class TestTransactions:
     ) -> None:
         for name in ("_protocol_1", "_protocol_2"):
             monkeypatch.setattr(end_txn, name, trusting(getattr(end_txn, name)))
-        # Or the producer that replaced it is refused: its transaction was ended under its hands.
+        # Or the producer that replaced it is refused, because its transaction was ended.
         assert broken_promise(with_transactions) in (FENCED, ATOMIC, NOT_SHOWN, "errors have a cause")
 
     def test_a_duplicate_that_is_none_and_is_acknowledged_is_found(self, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -153,7 +153,7 @@ class TestTransactions:
 def trusting(
     decide: Callable[[Transaction, EndTxnRequest], end_txn.EndTxnAction],
 ) -> Callable[[Transaction, EndTxnRequest], end_txn.EndTxnAction]:
-    """Treats every producer as the last one of its id."""
+    """Treats every producer as the latest one of its transactional id."""
 
     def decided(transaction: Transaction, request: EndTxnRequest) -> end_txn.EndTxnAction:
         request.producer_epoch = transaction.producer_epoch

@@ -33,7 +33,7 @@ CHANGING: dict[str, Any] = {"first_voters": 3, "auto_join": True, "changes_voter
 
 
 def broken_promise(nodes: int = 3, voters: Mapping[str, Any] = STATIC, **faults: int) -> str:
-    """The promise that does not hold, with faults of the kind that the bug does not survive."""
+    """The promise that the bug breaks, and faults with which the simulator finds it."""
     for seed in range(MOST_SEEDS):
         plan = replace(quorum_plan_of(seed, nodes=nodes, scale=0.4), **voters)
         plan = replace(
@@ -63,7 +63,7 @@ def test_a_voter_that_counts_what_is_not_on_disk_is_found(monkeypatch: pytest.Mo
 
 
 def test_a_voter_that_votes_for_every_candidate_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As one that forgets its vote: two candidates may win the same epoch."""
+    """Acts like a voter that forgets its vote: two candidates may win the same epoch."""
 
     def generous(self: Role, replica: Replica, request: VoteRequest) -> bool:
         return replica.is_behind(request.last)
@@ -75,7 +75,7 @@ def test_a_voter_that_votes_for_every_candidate_is_found(monkeypatch: pytest.Mon
 
 def test_a_vote_that_is_not_persisted_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     def forgetful(self: LogStore, election: Election, voters: VoterSet) -> None:
-        """As without the call."""
+        """Does nothing in place of the call."""
 
     monkeypatch.setattr(LogStore, "write_election", forgetful)
     assert broken_promise(kill=1) == ONE_VOTE

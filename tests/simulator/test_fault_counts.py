@@ -61,7 +61,7 @@ def test_bad_own_requests_count_when_one_is_delayed_or_lost() -> None:
 
 
 class Silent:
-    """A client that says nothing."""
+    """A client that sends nothing."""
 
     def buffer(self) -> memoryview:
         return memoryview(bytearray(1))
@@ -74,7 +74,7 @@ class Silent:
 
 
 class Wire:
-    """A node that accepts nobody, and a client that connects to it."""
+    """A node that accepts no connection, and a client that connects to it."""
 
     def __init__(self) -> None:
         self.clock = SimClock()

@@ -1,4 +1,4 @@
-"""Bits flip in closed segments that all other replicas have too; what was damaged is repaired, and never served."""
+"""Bits flip in closed segments that all other replicas have too; damaged batches are repaired, and never served."""
 
 from dataclasses import replace
 
@@ -25,7 +25,7 @@ def flipping(seed: int) -> Plan:
 
 
 def test_damaged_segments_are_repaired_and_every_promise_holds() -> None:
-    """In one of some seeds: a replica must be read to find out that it is damaged."""
+    """In at least one of several seeds, because damage is found only if the replica is read."""
     for seed in SEEDS:
         events: list[str] = []
         report = World(seed, flipping(seed), echo=events.append).run()

@@ -1,4 +1,4 @@
-"""Groups against answers made by hand: which member may own what, in which generation, and who may join."""
+"""The ledger of groups with constructed answers: which member may own what, in which generation, and which may join."""
 
 import pytest
 
@@ -18,7 +18,7 @@ class Run:
         self.group = GroupBook("group", Counts(), self.ticks)
 
     def join(self, name: str, generation: int, *, static: bool = False, asked_tick: int | None = None) -> MemberBook:
-        """`name` has a digit at its end, by which its ids differ."""
+        """`name` ends with a digit, by which its member ids differ."""
         asked_tick = self.ticks.next() if asked_tick is None else asked_tick
         member_id = name[:-1] + UUID + name[-1]
         return self.group.joined(self.group.assigned, asked_tick, generation, member_id, name[:-1] if static else None)

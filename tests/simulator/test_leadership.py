@@ -1,4 +1,4 @@
-"""By which epoch an answer is judged: that of the newest metadata, an earlier one, or one before a loss."""
+"""The epoch by which an answer is judged: that of the newest metadata, an earlier one, or one before a loss."""
 
 from simulator.hosts import ALONE
 from simulator.leadership import Leadership

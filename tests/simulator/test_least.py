@@ -1,4 +1,4 @@
-"""A seed goes through a minimum of time, writes and faults, or says what there was too little of."""
+"""A seed goes through a minimum of time, writes and faults, or reports what it had too little of."""
 
 from dataclasses import replace
 
@@ -23,10 +23,20 @@ def test_what_there_was_too_little_of_is_listed() -> None:
     assert least.lacks(59.0, 2000, 9) == "59 seconds with faults instead of 60, 9 faults that took effect instead of 10"
 
 
-def test_clients_rest_longer_while_they_are_ahead_of_what_is_needed() -> None:
+def test_clients_rest_longer_while_they_are_ahead_of_what_is_needed_and_less_while_they_are_behind() -> None:
     least = Least(seconds=60.0, writes=2000, faults=10)
     assert least.pace(30.0, 1000) == least.pace(0.0, 0) == 1.0
     assert least.pace(30.0, 1200) > 1.0
+    assert least.pace(30.0, 990) < 1.0
+    assert least.pace(70.0, 2000) == 1.0, "no more is needed later"
+
+
+def test_a_lull_is_needed_while_there_are_too_few_writes_and_enough_faults() -> None:
+    least = Least(seconds=60.0, writes=2000, faults=10)
+    assert least.needs_lull(30.0, 999, 5)
+    assert not least.needs_lull(30.0, 1000, 5)
+    assert not least.needs_lull(30.0, 999, 4)
+    assert least.needs_lull(70.0, 1999, 10)
 
 
 def test_a_run_lasts_until_it_has_gone_through_enough() -> None:

@@ -1,4 +1,4 @@
-"""What an administrator was promised against what metadata says."""
+"""The checker of metadata: acknowledged changes compared with responses to Metadata."""
 
 from collections.abc import Callable
 

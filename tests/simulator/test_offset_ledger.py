@@ -1,4 +1,4 @@
-"""Committed offsets against answers made by hand: which attempt may be in force, and which must be."""
+"""The ledger of committed offsets with constructed answers: which attempt may be in force, and which must be."""
 
 import pytest
 

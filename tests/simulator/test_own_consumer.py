@@ -10,7 +10,7 @@ from simulator.world import World
 
 
 class BadLuck(SimRandom):
-    """Whatever may happen does."""
+    """Random choices always take the rare branch."""
 
     def chance(self, probability: float) -> bool:
         return True

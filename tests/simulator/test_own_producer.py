@@ -18,7 +18,7 @@ REFUSED = Exception("sequence 1 where 0 is next")
 
 
 class OneByOne:
-    """Stands for a producer: every record is a batch of its own, of which the test says what becomes of it."""
+    """Stands for a producer: every record is a separate batch, and the test decides its outcome."""
 
     def __init__(self) -> None:
         self.world = World(0, cast=lambda _: [])

@@ -27,7 +27,7 @@ class AbortsAtOnce:
 
 
 def abort_after_another_took_over(outcome: Exception | None) -> None:
-    """One record was sent, with this outcome, by a producer whose transactional id another one has by now."""
+    """One record was sent, with this outcome, by a producer that another one has replaced since."""
     world = World(0, cast=lambda _: [])
     producer = OwnTransactionalProducer(world.scene, "own", "id", 2, [], abandons=False)
     ids, ticks = world.scene.ledger.transactions.id_named("id"), world.scene.ledger.ticks

@@ -68,3 +68,20 @@ def test_a_second_loss_takes_nothing_that_the_first_one_left_on_disk() -> None:
     both.power_lost("a", 7)
     both.power_lost("a", 9)
     assert both.kept == 7
+
+
+def test_a_replica_that_is_not_in_sync_is_remembered_to_have_lost_power() -> None:
+    both = replicas("a", "b")
+    both.are(["b"])
+    assert not both.power_lost("a", 5)
+    assert both.hurt == {"a": 5}
+    both.are(["a", "b"])
+    assert not both.hurt
+
+
+def test_a_replica_that_has_caught_up_before_it_lost_power_lacks_what_it_lost() -> None:
+    both = replicas("a")
+    both.power_lost("b", 5)
+    both.are(["a", "b"], lambda name: name != "b")
+    assert both.power_lost("a", 7)
+    assert both.kept == 5

@@ -1,4 +1,4 @@
-"""Simulated connections keep TCP's promises: order, back-pressure, one end each; and break when told to."""
+"""Simulated connections have TCP's guarantees: order, back-pressure, and one end; they break on request."""
 
 import pytest
 
@@ -11,7 +11,7 @@ from simulator.trace import Trace
 
 
 class Peer:
-    """Keeps everything it receives, and sends back what it is told to echo."""
+    """Stores everything that it receives, and echoes it if requested."""
 
     def __init__(self, transport: Transport, *, echo: bool = False, room: int = 1000) -> None:
         self.transport = transport
@@ -193,7 +193,7 @@ def test_a_paused_side_sees_the_end_after_it_has_read_everything() -> None:
     assert (server.got, server.ends) == (b"last words", ["closed by peer"])
 
 
-def test_a_paused_side_is_told_at_once_that_the_other_has_closed() -> None:
+def test_a_paused_side_learns_at_once_that_the_other_has_closed() -> None:
     scene = Scene()
     client, server = scene.connect()
     server.transport.pause()
@@ -203,7 +203,7 @@ def test_a_paused_side_is_told_at_once_that_the_other_has_closed() -> None:
 
 
 @pytest.mark.parametrize("pauses_first", [True, False])
-def test_a_paused_side_is_told_that_the_other_has_closed_although_bytes_are_unread(pauses_first: bool) -> None:
+def test_a_paused_side_learns_that_the_other_has_closed_although_bytes_are_unread(pauses_first: bool) -> None:
     scene = Scene()
     client, server = scene.connect()
     told: list[str] = []

@@ -1,4 +1,5 @@
-"""Transactions against answers made by hand: each promise has an answer that breaks it, and one that does not."""
+"""The checker of transactions with constructed answers: each promise has an answer that breaks it, and one that does
+not."""
 
 import pytest
 
@@ -109,7 +110,7 @@ class TestLogs:
 
 
 class TestAtTheEnd:
-    def test_every_record_of_a_committed_transaction_is_there(self, run: Run) -> None:
+    def test_every_record_of_a_committed_transaction_is_visible(self, run: Run) -> None:
         run.committed(run.begin([b"a0", b"a1"], [b"b0"]))
         run.settle([b"a0", b"plain", b"a1"], [b"b0"])
         with expect(ALL_SHOWN):
@@ -127,7 +128,7 @@ class TestAtTheEnd:
         with expect(NOT_SHOWN):
             run.settle([], [b"b0"])
 
-    def test_a_transaction_with_an_unknown_end_is_there_as_a_whole_or_not_at_all(self, run: Run) -> None:
+    def test_a_transaction_with_an_unknown_end_is_visible_completely_or_not_at_all(self, run: Run) -> None:
         for first, second in (([b"a0"], [b"b0"]), ([], [])):
             another = Run()
             another.asked(another.begin([b"a0"], [b"b0"]))

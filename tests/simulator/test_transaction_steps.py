@@ -1,8 +1,8 @@
-"""One transaction over two partitions and a group's offsets, with trouble at each of its steps in turn.
+"""One transaction over two partitions and a group's offsets, with a fault at each of its steps in turn.
 
-The node dies in the middle of the n-th change on disk, for every n there is; or of what its parts ask of each other,
-the n-th request or answer is lost, or late. The producer then continues as usual, and finishes another transaction.
-However the first one ended, it ended everywhere alike, and no client is stuck; the simulator checks all of that.
+The node dies in the middle of the n-th change on disk, for every n; or the n-th request or answer between its own parts
+is lost or late. The producer then continues as usual, and finishes another transaction.
+The first transaction must end in the same way everywhere, and no client may be stuck; the simulator checks both.
 """
 
 import pytest
@@ -20,10 +20,10 @@ from simulator.world import World
 
 MORE_THAN_ENOUGH = 500
 ENOUGH = 8
-"""Fewer steps than this would mean that the trouble does not come where it should."""
+"""With fewer steps the faults would not hit the transaction."""
 
 QUIET_MS = 4_000.0
-"""Longer than the transaction, a restart, and another try take."""
+"""Longer than the transaction, a restart and a retry take."""
 TIMEOUT_MS = 1_000
 
 BOTH = pytest.mark.parametrize("protocol", [1, 2])
@@ -59,7 +59,7 @@ def plan(*, durable: bool) -> Plan:
 
 
 class Scripted(TransactionalProducer):
-    """Makes trouble, then a transaction over all partitions and a group's offsets, which is to end in some way."""
+    """Causes the fault, then runs a transaction over all partitions and a group's offsets."""
 
     def __init__(self, world: World, protocol: int, end: str) -> None:
         super().__init__(world.scene, "producer", "id", protocol, ["group"], abandons=False)
@@ -117,7 +117,7 @@ class Doomed(Scripted):
 
 
 class Unheard(Scripted):
-    """The n-th of the node's requests to its own parts, or of their answers, is late or lost."""
+    """The n-th request or answer between the node's own parts is late or lost."""
 
     number = 0
     fate: float | None = LOST
@@ -132,7 +132,7 @@ class Unheard(Scripted):
 
 
 def at_every_step(kind: type[Scripted], protocol: int, end: str, *, durable: bool, **trouble: object) -> None:
-    """Runs it with trouble at each step, until there are no more such steps."""
+    """Runs it with a fault at each step, until there are no more steps."""
     for number in range(1, MORE_THAN_ENOUGH):
         troubled, outcome = run(kind, protocol, end, durable=durable, number=number, **trouble)
         assert outcome.violation is None, f"step {number}: {summary(outcome)}"

@@ -15,7 +15,7 @@ TIMEOUT_MS = 1000.0
 
 
 class SlowNode(IgnoringReceiver):
-    """Answers a heartbeat when it is told to."""
+    """Answers a heartbeat when the test says so."""
 
     def __init__(self, transport: Transport) -> None:
         self._transport = transport

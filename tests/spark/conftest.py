@@ -1,7 +1,8 @@
-"""What the Spark tests share: one Spark for the whole run, a Quire, topics of their own, and a client to fill them.
+"""Shared by the Spark tests: one Spark for the whole run, a Quire cluster, a topic for each test, and a client to fill
+it.
 
-Spark's Java process takes seconds to start, so there is one of it, with settings small enough for a test machine. Its
-Python workers find this tree as this process does, through PYTHONPATH.
+Spark's Java process takes seconds to start, so there is only one, with settings for a small machine. Its Python workers
+find this tree through PYTHONPATH, like this process.
 """
 
 import itertools
@@ -37,7 +38,7 @@ MakeTopic = Callable[..., str]
 
 
 def spark_environment() -> dict[str, str]:
-    """What a process needs so that Spark's Python workers run this interpreter and this tree."""
+    """The environment with which Spark's Python workers use this interpreter and this tree."""
     paths = [str(ROOT / "src"), str(ROOT), os.environ.get("PYTHONPATH", "")]
     return {"PYSPARK_PYTHON": sys.executable, "PYTHONPATH": os.pathsep.join(filter(None, dict.fromkeys(paths)))}
 
@@ -61,7 +62,7 @@ def spark() -> Iterator[SparkSession]:
 
 @pytest.fixture(scope="session")
 def quire_config() -> Mapping[str, str | int | bool]:
-    """Records of any age stay: tests write old ones, and a busy machine gives the broker time to delete them."""
+    """Records of any age are kept: tests write old ones, which retention would delete on a slow machine."""
     return {"log.retention.ms": -1}
 
 
@@ -72,7 +73,7 @@ def servers(quire_cluster: Cluster) -> str:
 
 @pytest.fixture(scope="session")
 def client(servers: str) -> Iterator[BlockingClient]:
-    """Quire's own client, for what a test writes and looks up beside Spark."""
+    """Quire's own client, for writes and look-ups without Spark."""
     with BlockingClient(servers) as opened:
         yield opened
 

@@ -52,7 +52,7 @@ def append_bytes(client: BlockingClient, topic: str, records: bytes, partition: 
 
 
 def open_transaction(client: BlockingClient, topic: str, records: int = 1) -> Producer:
-    """Writes so many records, `open` each, to partition 0 in a transaction that is the caller's to end."""
+    """Writes this many records with the value `open` to partition 0, in a transaction that the caller ends."""
     producer = Producer(client.cluster, ProducerConfig(transactional_id=f"{topic}-writer"))
     client.run(producer.init_transactions())
     client.run(producer.prepare(topic))
@@ -64,7 +64,7 @@ def open_transaction(client: BlockingClient, topic: str, records: int = 1) -> Pr
 
 
 def read(spark: SparkSession, servers: str, **options: Any) -> DataFrame:
-    """A batch read; `_` in an option's name stands for a dot."""
+    """A batch reader; `_` in an option's name stands for a dot."""
     reader = spark.read.format("quire").option("kafka.bootstrap.servers", servers)
     for name, value in options.items():
         reader = reader.option(name.replace("_", "."), value)

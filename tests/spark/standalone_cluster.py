@@ -1,4 +1,4 @@
-"""A Spark cluster on this machine, as the pip package has it: a master and workers, each a process of its own."""
+"""A Spark cluster on this machine, from the pip package: a master and workers, each in its own process."""
 
 import os
 import subprocess
@@ -15,7 +15,7 @@ from tests.wire.clients import eventually
 WORKERS = 2
 START_S = 120.0
 SHORT_LIVED = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xshare:auto"
-"""For a Java that lives for a minute: to compile well would take longer than it saves."""
+"""For a Java process that lives for a minute: optimizing its code would take longer than it saves."""
 _CLASS = "org.apache.spark.deploy"
 
 
@@ -44,14 +44,14 @@ class StandaloneCluster:
         return (self._folder / f"{name}.log").read_text(errors="replace")
 
     def kill_worker(self) -> None:
-        """SIGKILL to the first worker; its executor goes with it."""
+        """Kills the first worker with SIGKILL; its executor ends too."""
         name = next(iter(self._workers))
         process = self._workers.pop(name)
         process.kill()
         process.wait()
 
     def stop(self) -> None:
-        """The workers in order, since they end what they have started."""
+        """Stops workers and master with SIGTERM: a worker then ends the processes that it has started."""
         for process in [*self._workers.values(), self._master]:
             process.terminate()
             process.wait(START_S)

@@ -34,7 +34,7 @@ def test_a_connection_is_set_to_acknowledge_and_to_send_at_once(
     ends: tuple[socket.socket, socket.socket],
 ) -> None:
     one, other = ends
-    while acknowledges_at_once(other):  # after some questions and answers the system begins to wait for answers
+    while acknowledges_at_once(other):  # after some requests and responses the kernel begins to delay acknowledgements
         one.sendall(b"question")
         other.recv(100)
         other.sendall(b"answer")
@@ -60,7 +60,7 @@ def test_a_connection_without_tcp_is_left_as_it_is() -> None:
 
 
 def test_in_a_process_that_is_not_spark_s_nothing_is_done() -> None:
-    before = gc.get_freeze_count()  # a node that ran in this process may have set something aside
+    before = gc.get_freeze_count()  # a node that ran in this process may have frozen objects
     assert find_connection() is None
     speed_up_this_process()
     speed_up_this_process()

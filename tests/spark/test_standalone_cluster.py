@@ -1,4 +1,4 @@
-"""The same pipelines on a real Spark cluster: a master and two workers, one of which is killed in the end."""
+"""The same pipelines on a real Spark cluster: a master and two workers, one of which is killed at the end."""
 
 import json
 import os
@@ -32,7 +32,7 @@ PATIENCE_S = 300.0
 
 @pytest.fixture(scope="module")
 def servers() -> Iterator[str]:
-    """A node of its own: the pipelines' topics have the names they always have."""
+    """A separate node, because the pipelines' topics have fixed names."""
     with Cluster() as running:
         yield running.bootstrap_servers
 
@@ -81,7 +81,7 @@ def test_the_pipelines_do_on_a_cluster_what_they_do_on_one_machine(
 
 
 def status(state: Path, pipeline: str) -> list[dict[str, Any]]:
-    """What became of the rows of every query, in the order of the file."""
+    """The counted rows of every query, in the order of the file."""
     shown = quire("pipelines", "status", pipeline, "--json", "--state", str(state), "--folder", str(ROOT / "pipelines"))
     assert shown.returncode == 0, shown.stderr
     (found,) = json.loads(shown.stdout)

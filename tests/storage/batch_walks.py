@@ -1,4 +1,4 @@
-"""The walk over batches both ways: compiled, if it is, and the same source interpreted."""
+"""The walk over batches, compiled (if it is) and interpreted from the same source."""
 
 from functools import cache
 from importlib.machinery import SourceFileLoader

@@ -1,4 +1,4 @@
-"""Short ways to make batches and logs for the tests of this folder."""
+"""Helpers that create batches and logs for the tests of this folder."""
 
 from collections.abc import Callable
 
@@ -51,7 +51,8 @@ def letters(count: int) -> list[bytes]:
 
 
 def emptied(data: bytearray) -> bytearray:
-    """What compaction leaves of a batch none of whose records stays: the header, with its offsets and timestamps."""
+    """The batch that compaction leaves if no record of a batch is retained: the header, with its offsets and
+    timestamps."""
     left = data[:61]
     left[8:12] = (49).to_bytes(4, "big")
     left[57:61] = bytes(4)
@@ -62,7 +63,7 @@ def emptied(data: bytearray) -> bytearray:
 def marker(
     producer_id: int, *, aborts: bool, producer_epoch: int = 0, base_offset: int = 0, leader_epoch: int = 0
 ) -> bytearray:
-    """The end of a transaction."""
+    """A marker, which ends a transaction."""
     kind = ControlRecordType.ABORT if aborts else ControlRecordType.COMMIT
     return build_control_batch(
         [(kind, bytes(2) + (3).to_bytes(4, "big"))],
@@ -112,7 +113,7 @@ def append(log: Log, *batches: bytearray, leader_epoch: int = 0, now_ms: int = N
 
 
 def append_values(log: Log, *values: bytes, leader_epoch: int = 0) -> AppendInfo:
-    """One batch for each value, each in an append of its own; returns the last one's."""
+    """Appends one batch for each value, each in a separate append; returns the result of the last one."""
     for value in values:
         info = append(log, batch(value), leader_epoch=leader_epoch)
     return info
@@ -146,6 +147,6 @@ def values_of(log: Log) -> list[bytes]:
 
 
 def finish_flush(log: Log, plan: FlushPlan) -> None:
-    """What follows the first run of a plan."""
+    """Continues after the first run of a plan."""
     while not log.finish_flush(plan):
         plan.run()

@@ -1,4 +1,4 @@
-"""Jobs that run one by one, when the test decides."""
+"""Jobs that run one by one when the test says so."""
 
 from collections import deque
 from collections.abc import Callable

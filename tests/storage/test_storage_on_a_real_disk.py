@@ -1,4 +1,4 @@
-"""The same logs on real files: descriptors that come and go, locks, slices that outlive a deletion."""
+"""The same logs on real files: descriptors that are closed and opened again, locks, slices that outlive a deletion."""
 
 import os
 from pathlib import Path
@@ -59,7 +59,7 @@ def test_many_logs_live_with_few_descriptors_through_stops_and_starts(world: Wor
     assert world.disk.descriptors == 0
 
 
-def test_after_a_kill_all_written_records_are_there(world: World) -> None:
+def test_after_a_kill_the_log_has_all_written_records(world: World) -> None:
     directory = world.open()
     log = directory.open_log("orders", 0, SMALL_SEGMENTS)
     for sequence in range(30):
@@ -129,7 +129,7 @@ def test_a_flush_passes_over_an_index_whose_segment_is_deleted_while_it_is_being
         def open(self, path: str, *, create: bool = False) -> RealFile:
             file = super().open(path, create=create)
             if path.endswith("index") and not create:
-                # Not through the disk: the event loop did it before this file was among the open ones.
+                # Not through the disk: the event loop did it before this file was opened.
                 os.rename(path, f"{path}.deleted")
             return file
 

@@ -2,6 +2,7 @@
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 import textwrap
@@ -17,6 +18,8 @@ from quire.protocol.messages.metadata import MetadataRequest, MetadataResponse
 from quire.testing import Cluster, ClusterError, WireConnection
 
 ALL = MetadataRequest(topics=None)
+PATIENCE_S = 60.0
+LONG_MS = 600_000
 
 
 @pytest.fixture(scope="module")
@@ -45,7 +48,7 @@ def is_running(pid: int) -> bool:
 
 
 def wait_until_gone(pid: int) -> None:
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + PATIENCE_S
     while is_running(pid):
         assert time.monotonic() < deadline, f"process {pid} is still there"
         time.sleep(0.01)
@@ -100,10 +103,9 @@ def test_answers_are_delayed_and_no_longer(cluster: Cluster) -> None:
     began = time.monotonic()
     ask(cluster)
     assert time.monotonic() - began >= 0.29
+    cluster.delay("Metadata", LONG_MS, required=False)
     cluster.delay("Metadata", 0)
-    began = time.monotonic()
-    ask(cluster)
-    assert time.monotonic() - began < 0.25
+    assert ask(cluster).brokers, "the answer comes before the time-out"
 
 
 @pytest.mark.parametrize(
@@ -133,6 +135,17 @@ def test_data_and_address_stay_through_kill_and_restart() -> None:
             assert "kept" in [topic.name for topic in ask(cluster).topics]
 
 
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="elsewhere a port cannot be kept free")
+def test_no_other_program_gets_the_port_while_the_node_is_down() -> None:
+    with Cluster() as cluster:
+        host, _, port = cluster.bootstrap_servers.rpartition(":")
+        cluster.kill()
+        with socket.socket() as other, pytest.raises(OSError, match="Address already in use"):
+            other.bind((host, int(port)))
+        cluster.restart()
+        assert ask(cluster).brokers[0].port == int(port)
+
+
 def test_a_given_data_dir_is_used_and_kept(tmp_path_factory: pytest.TempPathFactory) -> None:
     folder = tmp_path_factory.mktemp("data") / "here"
     for expected in ([], ["kept"]):
@@ -150,10 +163,8 @@ def test_it_stops_cleanly(tmp_path: Path) -> None:
 
 
 def test_a_bad_setting_is_named_and_no_process_stays() -> None:
-    began = time.monotonic()
-    with pytest.raises(ClusterError, match=r"no\.such\.setting"):
+    with pytest.raises(ClusterError, match=r"the node ended with exit code 2 (?s:.)*no\.such\.setting"):
         Cluster(config={"no.such.setting": "1"}).start()
-    assert time.monotonic() - began < 10
 
 
 def test_settings_in_the_environment_do_not_reach_the_node(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""`Cluster(nodes=3)`: several real nodes behind proxies, and what a test can do to them."""
+"""`Cluster(nodes=3)`: several real nodes behind proxies, with faults on request."""
 
 import os
 import signal
@@ -29,7 +29,7 @@ def cluster() -> Iterator[Cluster]:
 
 @pytest.fixture(autouse=True)
 def whole(cluster: Cluster) -> Iterator[None]:
-    """Every test leaves the shared cluster as it was."""
+    """Every test restores the shared cluster."""
     yield
     cluster.clear_faults()
     cluster.start()
@@ -43,7 +43,7 @@ def until(condition: Callable[[], object]) -> None:
 
 
 def brokers_at(address: str) -> list[int]:
-    with WireConnection(address, timeout_s=5) as connection:
+    with WireConnection(address, timeout_s=PATIENCE_S) as connection:
         return sorted(
             broker.node_id for broker in connection.call(MetadataRequest(topics=[]), 12, MetadataResponse).brokers
         )
@@ -54,7 +54,7 @@ def address(cluster: Cluster, node: int) -> str:
 
 
 def live(cluster: Cluster, asked: int) -> list[int]:
-    """The brokers that a node names, past its proxies."""
+    """The brokers that a node names; asked without its proxies."""
     return brokers_at(cluster._nodes.direct_address(asked))
 
 
@@ -147,12 +147,16 @@ def test_one_way_a_request_or_only_its_response_is_lost(
 ) -> None:
     topic = cluster.create_topic(partitions=1, replication_factor=1)
     leader = cluster.leader_of(topic)
-    with WireConnection(address(cluster, leader), timeout_s=0.2) as connection:
-        topic_metadata(connection, topic)  # the connection is there
+    with (
+        WireConnection(address(cluster, leader)) as connection,
+        WireConnection(cluster._nodes.direct_address(leader)) as direct,
+    ):
+        topic_metadata(connection, topic)  # the connection is established
+        until(lambda: list_offset(direct, topic, -1).offset == 0)  # the leader knows that it leads
+        connection.socket.settimeout(0.2)
         cluster.isolate(leader, from_nodes=False, one_way=one_way)
         with pytest.raises(TimeoutError):
             produce(connection, topic, batch([b"one"]))
-    with WireConnection(cluster._nodes.direct_address(leader)) as direct:
         until(lambda: list_offset(direct, topic, -1).offset == arrived)
 
 
@@ -208,6 +212,8 @@ def test_errors_name_the_missing_node_or_the_wrong_setting(cluster: Cluster) -> 
         Cluster(nodes=3, config={"node.id": 4}).start()
     with pytest.raises(ClusterError, match=r"no\.such\.setting"):
         Cluster(nodes=3, config={"no.such.setting": 4}).start()
+    with pytest.raises(ClusterError, match=r"offsets\.topic\.replication\.factor=4 cannot be reached with 3 nodes"):
+        Cluster(nodes=3, config={"offsets.topic.replication.factor": 4}).start()
     with pytest.raises(ValueError, match="a number of nodes of at least 1, not 0"):
         Cluster(nodes=0)
     with pytest.raises(ValueError, match='one_way is True, False, "sent" or "received", not \'send\''):

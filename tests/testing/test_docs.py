@@ -1,4 +1,4 @@
-"""Every example of docs/testing.md runs, in a project of its own."""
+"""Every example of docs/testing.md runs in a separate project."""
 
 import os
 import re

@@ -15,20 +15,21 @@ from quire.testing.wire_connection import request_frame
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="elsewhere a port cannot be kept free")
 QUIET_S = 0.2
+PATIENCE_S = 60
 
 
 class EchoNode:
-    """A listener of a node that a test answers for."""
+    """A listener of a node whose answers the test writes."""
 
     def __init__(self) -> None:
         self._socket = socket.create_server(("127.0.0.1", 0))
-        self._socket.settimeout(10)
+        self._socket.settimeout(PATIENCE_S)
         self.port: int = self._socket.getsockname()[1]
 
     def accept(self) -> socket.socket:
         while True:
             connection, _ = self._socket.accept()
-            connection.settimeout(10)
+            connection.settimeout(PATIENCE_S)
             if connection.recv(1, socket.MSG_PEEK):  # the proxy's own probes send nothing
                 return connection
             connection.close()
@@ -54,13 +55,13 @@ def network(nodes: list[EchoNode], tmp_path: Path) -> Iterator[tuple[ClusterNetw
 
 
 def connect(port: int) -> socket.socket:
-    """Tries again until the proxy has seen that its node listens."""
+    """Retries until the proxy has noticed that its node listens."""
     while True:
         try:
-            connection = socket.create_connection(("127.0.0.1", port), 10)
+            connection = socket.create_connection(("127.0.0.1", port), PATIENCE_S)
         except ConnectionRefusedError:
             continue
-        connection.settimeout(10)
+        connection.settimeout(PATIENCE_S)
         return connection
 
 
@@ -71,7 +72,7 @@ def is_quiet(connection: socket.socket) -> bool:
     except TimeoutError:
         return True
     finally:
-        connection.settimeout(10)
+        connection.settimeout(PATIENCE_S)
 
 
 def greeting(node_id: int) -> bytes:
@@ -97,12 +98,12 @@ def test_connections_are_refused_until_a_node_listens_and_when_it_is_down(
 ) -> None:
     proxies, ports = network
     with pytest.raises(ConnectionRefusedError):
-        socket.create_connection(("127.0.0.1", ports[1].clients_proxy), 10)
+        socket.create_connection(("127.0.0.1", ports[1].clients_proxy), PATIENCE_S)
     proxies.up(1)
     connect(ports[1].clients_proxy).close()
     proxies.down(1)
     with pytest.raises(ConnectionRefusedError):
-        socket.create_connection(("127.0.0.1", ports[1].clients_proxy), 10)
+        socket.create_connection(("127.0.0.1", ports[1].clients_proxy), PATIENCE_S)
 
 
 def test_a_client_that_sees_a_node_end_is_refused_by_it(network: Opened, nodes: list[EchoNode]) -> None:
@@ -115,7 +116,7 @@ def test_a_client_that_sees_a_node_end_is_refused_by_it(network: Opened, nodes: 
         served.close()
         assert client.recv(100) == b""
     with pytest.raises(ConnectionRefusedError):
-        socket.create_connection(("127.0.0.1", ports[1].clients_proxy), 10)
+        socket.create_connection(("127.0.0.1", ports[1].clients_proxy), PATIENCE_S)
 
 
 def test_bytes_sent_during_an_isolation_arrive_after_the_network_has_healed(
@@ -161,7 +162,7 @@ def test_one_way_only_what_is_sent_to_the_node_is_lost(network: Opened, nodes: l
             assert client.recv(100) == b"reply"
             client.sendall(b"two")
             assert is_quiet(served)
-    with connect(ports[2].nodes_proxy) as other:  # from the node that is cut off
+    with connect(ports[2].nodes_proxy) as other:  # from the isolated node
         other.sendall(greeting(1))
         with nodes[3].accept() as served:
             assert served.recv(1000) == greeting(1)
@@ -181,7 +182,7 @@ def test_other_nodes_and_clients_are_cut_off_apart(network: Opened, nodes: list[
     ):
         client.sendall(b"one")
         assert nodes[0].accept().recv(100) == b"one"
-        far.sendall(greeting(1))  # from the node that is cut off
+        far.sendall(greeting(1))  # from the isolated node
         near.sendall(greeting(3))
         assert nodes[3].accept().recv(1000) == greeting(3)
         assert is_quiet(far)
@@ -198,7 +199,7 @@ def test_a_node_that_is_cut_off_does_not_refuse_when_it_is_down(network: Opened,
         nodes[0].close()
         served.close()
         assert is_quiet(client)
-        with socket.create_connection(("127.0.0.1", ports[1].clients_proxy), 10) as another:
+        with socket.create_connection(("127.0.0.1", ports[1].clients_proxy), PATIENCE_S) as another:
             another.sendall(b"two")
             assert is_quiet(another)
         proxies.heal()

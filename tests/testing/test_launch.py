@@ -1,4 +1,4 @@
-"""A process that is started through `quire.testing.launch`: what it runs, and that it does not outlive its parent."""
+"""A process that is started through `quire.testing.launch` runs the right program, and does not outlive its parent."""
 
 import os
 import subprocess

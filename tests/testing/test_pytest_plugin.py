@@ -1,4 +1,4 @@
-"""The plugin's fixtures in a pytest run of their own, as a user has it."""
+"""The plugin's fixtures in a separate pytest run, as for a user."""
 
 import os
 import subprocess
@@ -6,6 +6,7 @@ import sys
 import textwrap
 from pathlib import Path
 
+PATIENCE_S = 120
 TESTS = """
     import pytest
     from quire.protocol.messages.metadata import MetadataRequest, MetadataResponse
@@ -50,9 +51,11 @@ def run_pytest(folder: Path, **files: str) -> str:
         path.parent.mkdir(exist_ok=True)
         path.write_text(textwrap.dedent(text))
     command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-q", str(folder)]
-    # With CI set, pytest repeats every message whole in its summary.
+    # With CI set, pytest repeats every message in full in its summary.
     environment = {name: value for name, value in os.environ.items() if name != "CI"}
-    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(
+        command, cwd=folder, env=environment, capture_output=True, text=True, timeout=PATIENCE_S, check=False
+    )
     return done.stdout + done.stderr
 
 
@@ -66,7 +69,7 @@ def test_fixtures_serve_and_a_failed_test_shows_the_log(tmp_path: Path) -> None:
 
 def test_loading_the_plugin_loads_nothing_else() -> None:
     code = "import sys, quire.testing.pytest_plugin; print([m for m in sys.modules if m.startswith('quire')])"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=30, check=True)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=PATIENCE_S, check=True)
     assert done.stdout.strip() == "['quire', 'quire.testing', 'quire.testing.pytest_plugin']"
 
 

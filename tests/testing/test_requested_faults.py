@@ -18,7 +18,7 @@ def test_the_end_of_the_block_reports_what_was_never_used() -> None:
     expected = r"^fail_next\('Produce', 'NOT_COORDINATOR', 3\) was never used"
     with pytest.raises(UnusedFaultError, match=expected), Cluster() as cluster:
         cluster.fail_next("Metadata", "NOT_CONTROLLER", count=99)
-        ask(cluster)  # a part of them is enough
+        ask(cluster)  # some of them are enough
         cluster.fail_next("Produce", "NOT_COORDINATOR", 3)
         folder = cluster.data_dir
     assert not folder.exists()
@@ -89,7 +89,7 @@ def test_a_paused_node_answers_after_it_resumes(quire_cluster: Cluster) -> None:
         with pytest.raises(ClusterError, match="paused"):
             quire_cluster.fail_next("Metadata", "NOT_CONTROLLER")
         quire_cluster.resume()
-        connection.socket.settimeout(15)
+        connection.socket.settimeout(60)
         connection.receive(MetadataResponse, 12, sent)
 
 

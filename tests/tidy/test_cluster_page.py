@@ -1,4 +1,4 @@
-"""docs/cluster.md: its commands have only options that exist, and its settings are valid."""
+"""docs/cluster.md: its commands use only existing options, and its settings are valid."""
 
 import re
 import shlex

@@ -1,9 +1,11 @@
-"""Docstrings that follow a request through the code name methods that exist: `Rebalance.prepare`."""
+"""Docstrings and pages that follow a request through the code name existing methods, such as `Rebalance.prepare`."""
 
 import ast
 import re
 from collections.abc import Iterator
 from pathlib import Path
+
+import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 MODULES = {
@@ -43,12 +45,20 @@ def docstrings(tree: ast.Module) -> Iterator[str]:
             yield ast.get_docstring(node) or ""
 
 
-def test_a_method_that_a_docstring_names_exists() -> None:
-    missing = [
+def missing(path: str, text: str) -> list[str]:
+    return [
         f"{path} names {name}.{member}"
-        for path, tree in MODULES.items()
-        for text in docstrings(tree)
         for name, member in NAMED.findall(text)
         if (name, member) not in OF_JAVA and not has_member(name, member)
     ]
-    assert not missing, "\n".join(missing)
+
+
+def test_a_method_that_a_docstring_names_exists() -> None:
+    found = [each for path, tree in MODULES.items() for text in docstrings(tree) for each in missing(path, text)]
+    assert not found, "\n".join(found)
+
+
+@pytest.mark.parametrize("page", ["architecture.md", "simulator.md", "adding-an-api.md"])
+def test_a_method_that_a_page_names_exists(page: str) -> None:
+    found = missing(page, (ROOT / "docs" / page).read_text())
+    assert not found, "\n".join(found)

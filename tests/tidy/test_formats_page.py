@@ -19,7 +19,7 @@ LINE = re.compile(r"((?:[0-9a-f]{2} ?)+)(?:\s{3,}|$)(.*)")
 
 
 class Example:
-    """A block: its bytes, and what is said of some of them (`name = value`)."""
+    """A block: its bytes, and the annotations of some of them (`name = value`)."""
 
     def __init__(self, block: str) -> None:
         self.content = b""

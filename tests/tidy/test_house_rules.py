@@ -1,6 +1,4 @@
-"""Project rules that a linter does not know: which modules may touch the outside, how long a file may be, honest
-notes.
-"""
+"""Project rules that linters do not check: which modules may use the outside world, the length of files, comments."""
 
 import ast
 import re
@@ -45,8 +43,8 @@ MAY_TOUCH_THE_OUTSIDE = (
     "quire_samples/live/",
     "quire_samples/paced_sending.py",
     "quire_samples/shop/send.py",
-    "pyspark_quire/one_sentence.py",  # sets the switch of the process that Spark runs us in
-    "pyspark_quire/spark_process.py",  # it is about the process that Spark runs us in, and knows nothing of ours
+    "pyspark_quire/one_sentence.py",  # sets an environment variable of Spark's Python process
+    "pyspark_quire/spark_process.py",  # it configures Spark's Python process, and imports nothing of Quire
 )
 LONGEST_FILE = 500
 EVERY_TEXT = [
@@ -130,7 +128,7 @@ PRINTS = {"print", "click.echo", "click.secho", "click.echo_via_pager", "click.c
 
 @pytest.mark.parametrize("path", COMMANDS, ids=name)
 def test_commands_print_through_the_one_place_that_escapes_control_characters(path: Path) -> None:
-    """`quire.console.terminal`: what others wrote must not tell a terminal what to do."""
+    """Output goes through `quire.console.terminal`, which escapes control sequences in foreign text."""
     tree = ast.parse(path.read_text())
     called = {ast.unparse(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)}
     assert not called & PRINTS

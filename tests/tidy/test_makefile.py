@@ -43,7 +43,7 @@ def clone(tmp_path: Path) -> Path:
 @contextmanager
 def make(clone: Path, target: str) -> "Iterator[subprocess.Popen[str]]":
     command = ["make", "PYTHON=./python", target]
-    variables = {"PATH": os.environ["PATH"]}  # not what the make that runs these tests has to say to its own
+    variables = {"PATH": os.environ["PATH"]}  # not the variables of the make that runs these tests
     process = subprocess.Popen(
         command,
         cwd=clone,
@@ -60,7 +60,7 @@ def make(clone: Path, target: str) -> "Iterator[subprocess.Popen[str]]":
 
 
 def end(process: "subprocess.Popen[str]") -> None:
-    """As Ctrl-C at a terminal does: it and all that it has started."""
+    """Like Ctrl-C at a terminal: interrupts it and everything that it has started."""
     if process.poll() is None:
         os.killpg(process.pid, signal.SIGTERM)
         process.communicate(timeout=PATIENCE_S)

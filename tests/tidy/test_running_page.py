@@ -1,4 +1,4 @@
-"""docs/running.md: its systemd unit is valid, and its commands have only options that exist."""
+"""docs/running.md: its systemd unit is valid, and its commands use only existing options."""
 
 import re
 import shlex

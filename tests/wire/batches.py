@@ -1,4 +1,4 @@
-"""Record batches made by hand, field by field, so that tests can make any of them wrong.
+"""Record batches built field by field, so that tests can make any field wrong.
 
 Independent of `quire.protocol.records` on purpose: what these tests send must not share that module's mistakes.
 """
@@ -16,7 +16,7 @@ NOW_MS = 1_700_000_000_000
 
 
 def varint(number: int) -> bytes:
-    """Zig-zag, as records count everything."""
+    """A zigzag varint, the encoding of all numbers in records."""
     rest = (number << 1) ^ (number >> 63)
     out = bytearray()
     while rest & ~0x7F:
@@ -57,7 +57,7 @@ def batch(
     base_sequence: int = -1,
     record_count: int | None = None,
 ) -> bytes:
-    """One batch. Whatever is not given is what a correct producer would send."""
+    """One batch. Fields that are not given have the values of a correct producer."""
     body = b"".join(record(value, delta) for delta, value in enumerate(values)) if records is None else records
     if attributes & 7 == 1 and records is None:
         body = gzip.compress(body)

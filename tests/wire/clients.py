@@ -1,6 +1,6 @@
 """The three real clients behind one small interface, so that one test runs with each of them.
 
-Settings that differ only in spelling are translated here; what a client cannot do is left out, not imitated.
+Settings that differ only in spelling are translated here; features that a client lacks are left out, not imitated.
 """
 
 import asyncio
@@ -16,8 +16,9 @@ from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
 from aiokafka.structs import TopicPartition as AioTopicPartition
 
 OTHER_BROKER = os.environ.get("QUIRE_WIRE_BOOTSTRAP")
-"""The address of the broker to test instead of a Quire of our own."""
-WAIT_S = 20.0
+"""The address of the broker to test; None starts a Quire node."""
+WAIT_S = 50.0
+"""For everything that a node does. A busy machine may need most of it. Less than the timeout of a transaction."""
 TEN_MEGABYTES = 10 * 1024 * 1024
 CLIENT_LIMIT_BYTES = TEN_MEGABYTES + 100_000
 
@@ -59,7 +60,7 @@ class Client(Protocol):
         acks: str = "all",
         idempotent: bool = False,
     ) -> list[int]:
-        """Sends all and waits; the offset of each."""
+        """Sends all messages, waits, and returns the offset of each."""
         ...
 
     def consume(self, bootstrap: str, topic: str, count: int, *, partition: int = 0, offset: int = 0) -> list[Received]:
@@ -67,7 +68,7 @@ class Client(Protocol):
         ...
 
     def offset_at_time(self, bootstrap: str, topic: str, timestamp_ms: int) -> int | None:
-        """The first offset of partition 0 whose record is not older; None when there is none."""
+        """The first offset of partition 0 whose record is not older; None if there is none."""
         ...
 
 
@@ -254,7 +255,7 @@ class Aiokafka:
                 ]
                 await producer.flush()
                 stored = [await future for future in sent]
-                return [-1 if place is None else place.offset for place in stored]  # None with acks=0
+                return [-1 if each is None else each.offset for each in stored]  # None with acks=0
             finally:
                 await producer.stop()
 
@@ -299,7 +300,7 @@ def eventually(condition: Callable[[], bool], wait_s: float = WAIT_S) -> None:
 
 
 def at_once(condition: Callable[[], bool]) -> None:
-    """What is true on Quire as soon as a change was answered, and on Apache Kafka a little later."""
+    """For a condition that holds on Quire as soon as a change is answered, and on Apache Kafka a little later."""
     if OTHER_BROKER is None:
         assert condition()
         return
@@ -328,7 +329,7 @@ def confluent_consumer(bootstrap: str, **settings: Any) -> confluent_kafka.Consu
 
 
 def confluent_read(consumer: confluent_kafka.Consumer, count: int) -> list[Any]:
-    """`count` messages; a consumer without a group only says so in errors that do not matter here."""
+    """`count` messages; ignores the errors that a consumer without a group reports."""
     found: list[Any] = []
     deadline = time.monotonic() + WAIT_S
     while len(found) < count:

@@ -1,8 +1,8 @@
-"""What the wire tests share: a node, their own topics, and the clients.
+"""Shared by the wire tests: a node, a topic for each test, and the clients.
 
 The tests hold for any Kafka broker: `QUIRE_WIRE_BOOTSTRAP=host:port pytest tests/wire` runs them against that one, and
 Apache Kafka 4.3.1 passes all of them: `python -m interop.wire_broker` starts one with the settings they need. Without
-it they start a Quire of their own, one per worker.
+it they start a Quire node, one for each worker.
 """
 
 import itertools
@@ -28,7 +28,7 @@ pytest.register_assert_rewrite(
 )
 
 LOOP_WATCH_MS = 50
-"""Nothing that any of these tests does may keep the node from serving others for longer."""
+"""No test may block the node's event loop for longer."""
 
 MakeTopic = Callable[..., str]
 NewName = Callable[[], str]
@@ -87,8 +87,8 @@ def connection(bootstrap: str) -> Iterator[WireConnection]:
 
 @pytest.fixture(scope="session")
 def coordinators(bootstrap: str) -> None:
-    """Both coordinators are there: the first who asks has their topics made, and waits until they are loaded."""
-    nobody = [f"nobody-{number}" for number in range(500)]  # in every partition there are a few
+    """Both coordinators are available: the first use creates their topics, and waits until they are loaded."""
+    nobody = [f"nobody-{number}" for number in range(500)]  # some in every partition
     with WireConnection(bootstrap) as connection:
         for key_type in (0, 1):
             eventually(partial(has_coordinator, connection, key_type=key_type))

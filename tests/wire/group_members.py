@@ -3,8 +3,9 @@
     with member(bootstrap, group, [topic]) as first, member(bootstrap, group, [topic]) as second:
         eventually(lambda: shared_out([first, second], topic, 4))
 
-What happened to a member can be read at any time: `assigned` now, every rebalance callback in `events`, every record in
-`received`. `do` runs something on the client itself, in its thread: not all of them may be used from two.
+The state of a member can be read at any time: its current partitions in `assigned`, every rebalance callback in
+`events`, every record in `received`. `do` runs a function on the client in its own thread, because some clients may not
+be used from two threads.
 """
 
 import asyncio
@@ -33,7 +34,7 @@ HEARTBEAT_MS = 100
 SESSION_MS = 10_000
 POLL_S = 0.02
 KAFKA_PYTHON_POLL_MS = 200
-"""Every poll starts again to wait for metadata and for the group, so short polls make no progress."""
+"""Every poll waits for metadata and for the group from the beginning, so short polls make no progress."""
 
 Partition = tuple[str, int]
 """A partition: its topic and number."""
@@ -48,7 +49,7 @@ class Got(NamedTuple):
 
 
 class Owned(NamedTuple):
-    """From when to when a member had a partition, as it was told."""
+    """The time for which a member had a partition, according to its callbacks."""
 
     topic_partition: Partition
     start_s: float
@@ -56,13 +57,14 @@ class Owned(NamedTuple):
 
 
 class GroupMember:
-    """One consumer that subscribed, and the thread that polls it."""
+    """A subscribed consumer, and the thread that polls it."""
 
     def __init__(self, name: str) -> None:
         self.assigned: Partitions = frozenset()
         self.events: list[tuple[str, Partitions]] = []
         self.owned: list[Owned] = []
-        """What it was asked to give up. Who lost a partition without being asked cannot know since when."""
+        """Partitions that were revoked with a callback. For partitions that were lost without one, the end is
+        unknown."""
         self.received: list[Got] = []
         self.error: BaseException | None = None
         self._since_s: dict[Partition, float] = {}
@@ -72,7 +74,7 @@ class GroupMember:
         self._thread.start()
 
     def close(self) -> None:
-        """Leaves as the client does it: dynamic members say goodbye, static ones do not."""
+        """Leaves like the client: dynamic members send LeaveGroup, static ones do not."""
         self._stopping = True
         self._thread.join(WAIT_S)
         assert not self._thread.is_alive(), "the client did not close in time"
@@ -130,7 +132,7 @@ class ConfluentMember(GroupMember):
             "fetch.wait.max.ms": 100,
             "log_level": 0,
         }
-        if settings.get("group.protocol") != "consumer":  # there the broker decides about time
+        if settings.get("group.protocol") != "consumer":  # in this protocol the broker sets the timeouts
             chosen |= {"session.timeout.ms": SESSION_MS, "heartbeat.interval.ms": HEARTBEAT_MS}
         if assignor is not None:
             chosen["partition.assignment.strategy"] = assignor
@@ -164,6 +166,27 @@ class ConfluentMember(GroupMember):
             raise confluent_kafka.KafkaException(message.error())
 
 
+def _python_settings(bootstrap: str, group: str, assignor: Any | None) -> dict[str, Any]:
+    """The settings of kafka-python and aiokafka, which have the same names."""
+    settings: dict[str, Any] = {
+        "bootstrap_servers": bootstrap,
+        "group_id": group,
+        "auto_offset_reset": "earliest",
+        "enable_auto_commit": False,
+        "fetch_max_wait_ms": 100,
+        "session_timeout_ms": SESSION_MS,
+        "heartbeat_interval_ms": HEARTBEAT_MS,
+    }
+    return settings if assignor is None else settings | {"partition_assignment_strategy": [assignor]}
+
+
+def _subscribe(consumer: Any, topics: list[str], listener: Any) -> None:
+    if topics[0].startswith("^"):
+        consumer.subscribe(pattern=topics[0], listener=listener)
+    else:
+        consumer.subscribe(topics, listener=listener)
+
+
 class _KafkaPythonListener(kafka.ConsumerRebalanceListener):  # type: ignore[misc]
     def __init__(self, happened: Callable[[str, Iterable[Any]], None]) -> None:
         self._happened = happened
@@ -189,18 +212,7 @@ class KafkaPythonMember(GroupMember):
     def __init__(
         self, bootstrap: str, group: str, topics: Sequence[str], *, assignor: str | None = None, **settings: Any
     ) -> None:
-        chosen: dict[str, Any] = {
-            "bootstrap_servers": bootstrap,
-            "group_id": group,
-            "auto_offset_reset": "earliest",
-            "enable_auto_commit": False,
-            "fetch_max_wait_ms": 100,
-            "session_timeout_ms": SESSION_MS,
-            "heartbeat_interval_ms": HEARTBEAT_MS,
-        }
-        if assignor is not None:
-            chosen["partition_assignment_strategy"] = [self.ASSIGNORS[assignor]]
-        self._settings = chosen | settings
+        self._settings = _python_settings(bootstrap, group, assignor and self.ASSIGNORS[assignor]) | settings
         self._topics = list(topics)
         super().__init__("kafka-python")
 
@@ -208,10 +220,7 @@ class KafkaPythonMember(GroupMember):
         consumer = kafka.KafkaConsumer(**self._settings)
         listener = _KafkaPythonListener(self._happened)
         try:
-            if self._topics[0].startswith("^"):
-                consumer.subscribe(pattern=self._topics[0], listener=listener)
-            else:
-                consumer.subscribe(self._topics, listener=listener)
+            _subscribe(consumer, self._topics, listener)
             while not self._stopping:
                 self._do_tasks(consumer)
                 for records in consumer.poll(timeout_ms=KAFKA_PYTHON_POLL_MS).values():
@@ -242,18 +251,7 @@ class AiokafkaMember(GroupMember):
     def __init__(
         self, bootstrap: str, group: str, topics: Sequence[str], *, assignor: str | None = None, **settings: Any
     ) -> None:
-        chosen: dict[str, Any] = {
-            "bootstrap_servers": bootstrap,
-            "group_id": group,
-            "auto_offset_reset": "earliest",
-            "enable_auto_commit": False,
-            "fetch_max_wait_ms": 100,
-            "session_timeout_ms": SESSION_MS,
-            "heartbeat_interval_ms": HEARTBEAT_MS,
-        }
-        if assignor is not None:
-            chosen["partition_assignment_strategy"] = [self.ASSIGNORS[assignor]]
-        self._settings = chosen | settings
+        self._settings = _python_settings(bootstrap, group, assignor and self.ASSIGNORS[assignor]) | settings
         self._topics = list(topics)
         super().__init__("aiokafka")
 
@@ -265,10 +263,7 @@ class AiokafkaMember(GroupMember):
         listener = _AiokafkaListener(self._happened)
         await consumer.start()
         try:
-            if self._topics[0].startswith("^"):
-                consumer.subscribe(pattern=self._topics[0], listener=listener)
-            else:
-                consumer.subscribe(self._topics, listener=listener)
+            _subscribe(consumer, self._topics, listener)
             while not self._stopping:
                 await self._do_awaitable_tasks(consumer)
                 for records in (await consumer.getmany(timeout_ms=int(POLL_S * 1000))).values():
@@ -298,7 +293,7 @@ MEMBERS: dict[str, type[GroupMember]] = {
 def member(
     bootstrap: str, group: str, topics: Sequence[str], *, client: str = "confluent-kafka", **settings: Any
 ) -> Iterator[Any]:
-    """A member that leaves at the end of the block. `settings` are the client's own, besides `assignor`."""
+    """A member that leaves at the end of the block. Apart from `assignor`, `settings` are those of the client."""
     made: Any = MEMBERS[client](bootstrap, group, topics, **settings)  # type: ignore[call-arg]
     try:
         yield made
@@ -307,7 +302,7 @@ def member(
 
 
 def shared_out(members: Sequence[GroupMember], topic: str, partitions: int) -> bool:
-    """Whether each partition belongs to exactly one of the members, and none of them has much more than the others."""
+    """Whether each partition belongs to exactly one of the members, and the numbers of partitions are about equal."""
     owned = [partition for each in members for partition in each.assigned]
     sizes = [len(each.assigned) for each in members]
     return sorted(owned) == [(topic, number) for number in range(partitions)] and max(sizes) - min(sizes) <= 1

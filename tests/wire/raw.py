@@ -1,4 +1,4 @@
-"""Single requests to one partition, in any version, for the tests that talk without a client."""
+"""Single requests to one partition, in any version, for tests without a client."""
 
 from typing import Any
 
@@ -84,7 +84,7 @@ def fetch_request(
 def fetch(
     connection: WireConnection, topic: str, offset: int = 0, *, version: int = NAMES_UP_TO, **more: Any
 ) -> PartitionData:
-    """What one partition answers to a fetch outside any session."""
+    """The response of one partition to a fetch outside any session."""
     request = fetch_request(topic, offset, **more)
     if version > NAMES_UP_TO:
         request.topics[0].topic_id = topic_metadata(connection, topic).topic_id

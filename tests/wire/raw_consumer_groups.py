@@ -1,4 +1,4 @@
-"""Single requests of the newer group protocol (KIP-848), for the tests that talk without a client."""
+"""Single requests of the newer group protocol (KIP-848), for tests without a client."""
 
 import uuid
 from typing import Any
@@ -18,7 +18,7 @@ from quire.testing import WireConnection
 from tests.wire.raw import topic_metadata
 
 JOINS, LEAVES, LEAVES_FOR_A_WHILE = 0, -1, -2
-"""Member epochs that are orders."""
+"""Member epochs with a special meaning."""
 NEWEST = 1
 
 Owned = dict[str, list[int]]
@@ -42,7 +42,7 @@ def owning(connection: WireConnection, owned: Owned) -> list[ConsumerGroupHeartb
 
 
 def full(*topics: str, rebalance_timeout_ms: int = 10_000, **more: Any) -> dict[str, Any]:
-    """What the first heartbeat of a member must say."""
+    """The required fields of a member's first heartbeat."""
     return {
         "rebalance_timeout_ms": rebalance_timeout_ms,
         "subscribed_topic_names": list(topics),
@@ -52,7 +52,7 @@ def full(*topics: str, rebalance_timeout_ms: int = 10_000, **more: Any) -> dict[
 
 
 class RawConsumer:
-    """One member: remembers its id and epoch, and owns what it says it owns."""
+    """One member: remembers its id and epoch, and owns the partitions that it reports."""
 
     def __init__(self, connection: WireConnection, group: str, *topics: str, **more: Any) -> None:
         self.connection = connection
@@ -66,7 +66,8 @@ class RawConsumer:
         return self._take(beat(self.connection, self.group, self.member_id, JOINS, **self._join))
 
     def beat(self, owned: Owned | None = None) -> Owned | None:
-        """A heartbeat, with what it owns if that is given; what it may own now, if it is told."""
+        """Sends a heartbeat, with the owned partitions if they are given; returns the new assignment, if there is
+        one."""
         said = None if owned is None else owning(self.connection, owned)
         return self._take(beat(self.connection, self.group, self.member_id, self.epoch, topic_partitions=said))
 

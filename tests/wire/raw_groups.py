@@ -1,6 +1,7 @@
-"""Single requests of the classic group protocol, in any version, for the tests that talk without a client.
+"""Single requests of the classic group protocol, in any version, for tests without a client.
 
-A join waits for the other members of the group, so it can be sent and received apart: `begin_join`, `Waiting.join`.
+A join waits for the other members of the group, so it can be sent and received separately: `begin_join`,
+`Waiting.join`.
 """
 
 import struct
@@ -25,7 +26,7 @@ KNOWS_INSTANCES_FROM = {"JoinGroup": 5, "SyncGroup": 3, "Heartbeat": 3, "LeaveGr
 
 
 def subscription(*topics: str, version: int = 3, user_data: bytes | None = None) -> bytes:
-    """What a member of a consumer group subscribes to, as its clients write it."""
+    """The subscription of a member of a consumer group, as clients encode it."""
     return struct.pack(">h", version) + encode(
         ConsumerProtocolSubscription(topics=list(topics), user_data=user_data), version
     )
@@ -57,7 +58,7 @@ def join_request(
 
 @dataclass(slots=True)
 class Waiting:
-    """A join or sync that was sent and not answered yet."""
+    """A join or sync that was sent and is not answered yet."""
 
     connection: WireConnection
     version: int
@@ -75,12 +76,12 @@ def begin_join(connection: WireConnection, group: str, *, version: int = JOIN_NE
 
 
 def join(connection: WireConnection, group: str, *, version: int = JOIN_NEWEST, **more: Any) -> JoinGroupResponse:
-    """One JoinGroup and its answer, whatever that is."""
+    """One JoinGroup and its response, with or without an error."""
     return begin_join(connection, group, version=version, **more).join()
 
 
 def member_id_for(connection: WireConnection, group: str, **more: Any) -> str:
-    """What a new dynamic member is told to join with."""
+    """The member id with which a new dynamic member must join."""
     answer = join(connection, group, **more)
     assert answer.error_code == ErrorCode.MEMBER_ID_REQUIRED, answer
     return answer.member_id
@@ -99,7 +100,7 @@ def sync_request(
     protocol_type: str | None = "",
     protocol_name: str | None = "",
 ) -> SyncGroupRequest:
-    """From version 5 on the protocol must be named: it is the one of the join, unless told otherwise."""
+    """From version 5 on the protocol must be named; the default is that of the join."""
     given = (assignments or {}).items()
     return SyncGroupRequest(
         group_id=group,
@@ -162,7 +163,7 @@ def leave(
 
 
 def has_coordinator(connection: WireConnection, key: str = "anyone", key_type: int = 0) -> bool:
-    """Whether a group, or a transactional id (1), has a coordinator: the first who asks has its topic made."""
+    """Whether a group, or a transactional id (1), has a coordinator; the first request creates the internal topic."""
     request = FindCoordinatorRequest(key_type=key_type, coordinator_keys=[key])
     (found,) = connection.call(request, 4, FindCoordinatorResponse).coordinators
     return found.error_code == ErrorCode.NONE
@@ -171,7 +172,7 @@ def has_coordinator(connection: WireConnection, key: str = "anyone", key_type: i
 def stable_alone(
     connection: WireConnection, group: str, assignment: bytes = b"everything", **more: Any
 ) -> JoinGroupResponse:
-    """Makes a stable group of one member, its leader."""
+    """Creates a stable group of one member, which leads it."""
     joined = join(connection, group, **more)
     if joined.error_code == ErrorCode.MEMBER_ID_REQUIRED:
         joined = join(connection, group, **(more | {"member_id": joined.member_id}))

@@ -1,4 +1,4 @@
-"""Single requests about committed offsets, in any version, for the tests that talk without a client."""
+"""Single requests about committed offsets, in any version, for tests without a client."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -32,7 +32,7 @@ from tests.wire.raw import topic_metadata
 COMMIT_OLDEST, COMMIT_NEWEST = 2, 10
 FETCH_OLDEST, FETCH_NEWEST = 1, 10
 TOPIC_IDS_FROM = 10
-"""In both of them."""
+"""The version of both requests."""
 MANY_GROUPS_FROM = 8
 
 Partition = OffsetFetchResponsePartition | OffsetFetchResponsePartitions
@@ -53,7 +53,7 @@ def commit(
     metadata: str | None = "",
     leader_epoch: int = -1,
 ) -> ErrorCode:
-    """Commits one offset; without a member id as a client outside the group."""
+    """Commits one offset; without a member id, like a client outside the group."""
     offset_commit = OffsetCommitRequestPartition(
         partition_index=partition,
         committed_offset=offset,
@@ -118,7 +118,7 @@ def fetch_old(
 def committed(
     connection: WireConnection, group: str, topic: str, partition: int = 0, *, version: int = 7, **more: Any
 ) -> Partition:
-    """What is committed for one partition, in any version."""
+    """The committed offset of one partition, in any version."""
     if version >= MANY_GROUPS_FROM:
         answer = fetch_group(connection, group, {topic: [partition]}, version=version, **more)
         assert answer.error_code == ErrorCode.NONE
@@ -131,7 +131,7 @@ def committed(
 def delete_offsets(
     connection: WireConnection, group: str, unwanted: Wanted
 ) -> tuple[ErrorCode, dict[tuple[str, int], ErrorCode]]:
-    """The error of the whole, and those of the partitions."""
+    """The error of the whole request, and those of the partitions."""
     topics = [
         OffsetDeleteRequestTopic(
             name=name, partitions=[OffsetDeleteRequestPartition(partition_index=number) for number in partitions]

@@ -1,7 +1,7 @@
-"""Single requests about transactions, in any version, for the tests that talk without a client.
+"""Single requests about transactions, in any version, for tests without a client.
 
 `Txn` is a producer with a transactional id: it remembers its producer id, its epoch and its sequence numbers, and does
-nothing that it is not told to. Protocol 1 names its partitions first, protocol 2 (KIP-890) just writes.
+nothing by itself. In protocol 1 it adds its partitions first; in protocol 2 (KIP-890) it only writes.
 """
 
 import time
@@ -40,9 +40,9 @@ CONTROL = 1 << 5
 """Bits of a batch's attributes."""
 INIT_NEWEST, END_NEWEST, ADD_NEWEST, ADD_OFFSETS_NEWEST, TXN_COMMIT_NEWEST, PRODUCE_NEWEST = 5, 5, 3, 4, 5, 13
 BUMPS_WITH_EVERY_END_FROM = 5
-"""The version of EndTxn, and of TxnOffsetCommit, that says protocol 2."""
+"""The version of EndTxn and TxnOffsetCommit that means protocol 2."""
 ADDS_PARTITIONS_FROM = 12
-"""The version of Produce that says protocol 2."""
+"""The version of Produce that means protocol 2."""
 READ_COMMITTED = 1
 TIMEOUT_MS = 60_000
 
@@ -50,7 +50,7 @@ Answer = TypeVar("Answer", ErrorCode, InitProducerIdResponse, EndTxnResponse)
 
 
 def now_ms() -> int:
-    """For records that shall lie in one segment with the markers, which are written with the time of the day."""
+    """For records that must be in one segment with the markers, whose timestamp is the current time."""
     return int(time.time() * 1000)
 
 
@@ -75,7 +75,7 @@ def init_producer_id(
 
 
 class Txn:
-    """One producer. Every call is one request and its answer, whatever that is."""
+    """One producer. Every call is one request and its response, with or without an error."""
 
     def __init__(self, connection: WireConnection, transactional_id: str, *, protocol: int = 2) -> None:
         self.connection = connection
@@ -176,7 +176,7 @@ class Txn:
         return ErrorCode(answer.topics[0].partitions[0].error_code)
 
     def end(self, *, commit: bool, version: int | None = None) -> ErrorCode:
-        """One EndTxn; protocol 2 continues with the epoch that it gives."""
+        """One EndTxn; with protocol 2 the producer continues with the epoch in the response."""
         chosen = (END_NEWEST if self.protocol == 2 else BUMPS_WITH_EVERY_END_FROM - 1) if version is None else version
         answer = end_txn(self.connection, commit=commit, version=chosen, **self.identity)
         if answer.error_code == ErrorCode.NONE and chosen >= BUMPS_WITH_EVERY_END_FROM:
@@ -199,7 +199,8 @@ def end_txn(connection: WireConnection, *, commit: bool, version: int = END_NEWE
 
 
 def retrying(ask: Callable[[], Answer]) -> Answer:
-    """Asks until the transaction before is over: the coordinator answers CONCURRENT_TRANSACTIONS meanwhile."""
+    """Repeats the request while the previous transaction is not complete and the coordinator answers
+    CONCURRENT_TRANSACTIONS."""
     answers: list[Answer] = []
 
     def answered() -> bool:
@@ -223,7 +224,8 @@ def transaction_state(connection: WireConnection, transactional_id: str) -> str:
 
 
 def fetch_committed(connection: WireConnection, topic: str, offset: int = 0, *, partition: int = 0) -> PartitionData:
-    """What a reader of committed records is given, raw: the aborted ones are still in it, and listed."""
+    """The raw response to a read_committed fetch: aborted records are still in it, with the list of aborted
+    transactions."""
     request = fetch_request(topic, offset, partition=partition)
     request.isolation_level = READ_COMMITTED
     answer = connection.call(request, 12, FetchResponse)

@@ -1,4 +1,4 @@
-"""Everything in a partition, read to its end by each real client: committed records alone, or all of them."""
+"""Reads a partition to its end with each real client: committed records only, or all of them."""
 
 import asyncio
 import time

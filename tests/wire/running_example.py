@@ -1,4 +1,4 @@
-"""A program of examples/ as a process: started, read, stopped as a person would, or killed."""
+"""A program of examples/ as a process: it is started, read, and stopped or killed."""
 
 import subprocess
 import sys
@@ -12,7 +12,7 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
 class RunningExample:
-    """Killed at the end of the block, if it still runs then."""
+    """Kills it at the end of the block, if it still runs."""
 
     def __init__(self, name: str, *arguments: str) -> None:
         command = [sys.executable, str(EXAMPLES / name), *arguments]
@@ -30,7 +30,7 @@ class RunningExample:
         return [self._process.stdout.readline().rstrip("\n") for _ in range(count)]
 
     def complaint(self) -> str:
-        """The next line that it, or its client, complains with."""
+        """The next line on its standard error."""
         assert self._process.stderr is not None
         return self._process.stderr.readline()
 
@@ -38,17 +38,17 @@ class RunningExample:
         return self._process.poll() is not None
 
     def kill(self) -> None:
-        """SIGKILL: it says nothing, and finishes nothing."""
+        """Kills it with SIGKILL: it prints nothing, and finishes nothing."""
         if self._process.stdout is not None and not self._process.stdout.closed:
             self._process.kill()
             self._process.communicate(timeout=WAIT_S)
 
     def stop(self) -> None:
-        """Ends it in order, and makes sure that it has nothing to complain about."""
+        """Stops it, and checks that it printed no error."""
         assert self.terminate() == ""
 
     def terminate(self) -> str:
-        """Ends it in order; returns what it has complained about."""
+        """Stops it, and returns the errors that it printed."""
         self._process.terminate()
         _, errors = self._process.communicate(timeout=WAIT_S)
         assert self._process.returncode == 0

@@ -1,4 +1,4 @@
-"""Admin requests without a client: what clients refuse to send, and what they do not show."""
+"""Admin requests without a client: requests that clients refuse to send, and results that they hide."""
 
 import pytest
 

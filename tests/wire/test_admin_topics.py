@@ -1,4 +1,4 @@
-"""Topics created, described, grown and deleted through admin clients, and the errors."""
+"""Topics are created, described, extended and deleted through admin clients; and the errors."""
 
 import asyncio
 from typing import Any

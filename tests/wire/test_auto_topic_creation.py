@@ -7,7 +7,7 @@ from confluent_kafka.admin import AdminClient
 from quire.protocol.errors import ErrorCode
 from quire.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 from quire.testing import WireConnection
-from tests.wire.clients import Client, Message, eventually
+from tests.wire.clients import WAIT_S, Client, Message, eventually
 from tests.wire.conftest import MakeTopic
 
 
@@ -27,7 +27,7 @@ def test_asking_for_a_topic_creates_it_only_when_that_is_allowed(
         assert found.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     asked.allow_auto_topic_creation = True
     eventually(lambda: connection.call(asked, 12, MetadataResponse).topics[0].error_code == ErrorCode.NONE)
-    assert len(admin.list_topics(timeout=10).topics[name].partitions) == 1
+    assert len(admin.list_topics(timeout=WAIT_S).topics[name].partitions) == 1
 
 
 @pytest.mark.parametrize("name", ["", ".", "with space", "x" * 250])
@@ -39,11 +39,11 @@ def test_asking_for_an_impossible_name_says_so(connection: WireConnection, name:
 
 
 def test_a_bad_name_is_not_created(bootstrap: str, make_topic: MakeTopic) -> None:
-    producer = confluent_kafka.Producer({"bootstrap.servers": bootstrap, "message.timeout.ms": 3000})
+    producer = confluent_kafka.Producer({"bootstrap.servers": bootstrap})
     errors: list[int] = []
     name = make_topic() + " with a space"
     producer.produce(name, b"v", on_delivery=lambda error, _: errors.append(error.code()))
-    assert producer.flush(10) == 0
+    assert producer.flush(WAIT_S) == 0
     assert errors == [confluent_kafka.KafkaError.TOPIC_EXCEPTION]
     with pytest.raises(KeyError):
-        producer.list_topics(timeout=10).topics[name]
+        producer.list_topics(timeout=WAIT_S).topics[name]

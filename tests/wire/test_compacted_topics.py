@@ -23,13 +23,13 @@ SETTINGS = {
 
 @pytest.fixture
 def cluster() -> Iterator[Cluster]:
-    """A node of its own, whose cleaner looks often."""
+    """A separate node with a cleaner that runs often."""
     with Cluster(config={"log.cleaner.backoff.ms": 50}) as running:
         yield running
 
 
 def read_all(bootstrap: str, topic: str, end_offset: int) -> list[Received]:
-    """From the start to the end, however many records that are."""
+    """All records from the start to the end."""
     consumer = confluent_consumer(bootstrap)
     found = []
     try:
@@ -61,7 +61,7 @@ def test_only_the_last_value_of_each_key_is_left(cluster: Cluster, compression: 
             written[offset] = (b"key %d" % dice.randrange(KEYS), value)
             batch.append(Message(value, written[offset][0]))
         Confluent().produce(bootstrap, "t", batch, compression=compression)
-    # What is in the active segment is never compacted: these push the rest out of it.
+    # The active segment is never compacted: these records make it roll.
     for number in range(4):
         Confluent().produce(bootstrap, "t", [Message(bytes(20_000), b"filler %d" % number)])
     end = RECORDS + 4

@@ -1,4 +1,4 @@
-"""The programs in examples/ work, also when they are killed."""
+"""The programs in examples/ work, even if they are killed."""
 
 import importlib.util
 import time

@@ -11,12 +11,15 @@ from quire.protocol.messages.fetch import FetchPartition, FetchRequest, FetchRes
 from quire.protocol.messages.metadata import MetadataRequest, MetadataResponse
 from quire.testing import WireConnection
 from tests.wire.batches import batch
+from tests.wire.clients import WAIT_S, eventually
 from tests.wire.conftest import MakeTopic
 from tests.wire.raw import MEGABYTE, fetch, fetch_request, produce, records_of, topic_metadata
 
 THREE = [b"x" * 1000] * 3
 BATCH = batch(THREE)
-LONG_WAIT_MS = 10_000
+LONG_WAIT_MS = 120_000
+PROMPTLY_S = LONG_WAIT_MS / 4000
+"""Enough for a busy machine, and far less than a fetch would wait."""
 
 
 @pytest.fixture
@@ -62,7 +65,7 @@ def test_the_first_batch_is_sent_however_small_the_limit(connection: WireConnect
 
 
 def test_a_limit_ends_the_records(connection: WireConnection, filled: str) -> None:
-    """Maybe in the middle of a batch, as Apache Kafka does it; never with more bytes than asked for."""
+    """A response may end in the middle of a batch, as with Apache Kafka, but never has more bytes than requested."""
     records = records_of(fetch(connection, filled, partition_max_bytes=7000))
     assert 2 * len(BATCH) <= len(records) <= 7000
     assert stored(0).startswith(records)
@@ -124,11 +127,9 @@ def test_a_waiting_fetch_is_answered_when_there_is_enough(bootstrap: str, make_t
         reader.socket.settimeout(0.2)
         with pytest.raises(TimeoutError):
             reader.socket.recv(1)
-        reader.socket.settimeout(5)
+        reader.socket.settimeout(PROMPTLY_S)
         produce(writer, topic, BATCH)
-        began = time.monotonic()
         answer = reader.receive(FetchResponse, 12, waits)
-    assert time.monotonic() - began < 1
     assert records_of(answer.responses[0].partitions[0]) == stored(0, 1)
 
 
@@ -136,19 +137,17 @@ def test_an_error_in_one_partition_ends_the_wait(connection: WireConnection, mak
     topic = make_topic(partitions=2)
     request = fetch_request(topic, 0, max_wait_ms=LONG_WAIT_MS)
     request.topics[0].partitions.append(FetchPartition(partition=1, fetch_offset=5, partition_max_bytes=MEGABYTE))
-    began = time.monotonic()
+    connection.socket.settimeout(PROMPTLY_S)
     answer = connection.call(request, 12, FetchResponse)
-    assert time.monotonic() - began < LONG_WAIT_MS / 2000
     codes = {partition.partition_index: partition.error_code for partition in answer.responses[0].partitions}
     assert codes == {0: ErrorCode.NONE, 1: ErrorCode.OFFSET_OUT_OF_RANGE}
 
 
 def test_a_waiting_fetch_blocks_no_other_request(bootstrap: str, filled: str) -> None:
-    with WireConnection(bootstrap) as reader, WireConnection(bootstrap) as other:
-        waits = reader.send(fetch_request(filled, 12, max_wait_ms=1000), 12)
-        began = time.monotonic()
+    with WireConnection(bootstrap) as reader, WireConnection(bootstrap, timeout_s=PROMPTLY_S) as other:
+        waits = reader.send(fetch_request(filled, 12, max_wait_ms=LONG_WAIT_MS), 12)
         other.call(MetadataRequest(topics=[]), 12, MetadataResponse)
-        assert time.monotonic() - began < 0.5
+        produce(other, filled, BATCH)
         reader.receive(FetchResponse, 12, waits)
 
 
@@ -170,16 +169,14 @@ def test_a_client_that_leaves_while_it_waits_is_forgotten(bootstrap: str, filled
 
 def test_many_readers_wait_for_one_record(bootstrap: str, make_topic: MakeTopic) -> None:
     topic = make_topic()
-    connections = [WireConnection(bootstrap) for _ in range(30)]
+    connections = [WireConnection(bootstrap, timeout_s=PROMPTLY_S) for _ in range(30)]
     try:
         waits = [each.send(fetch_request(topic, max_wait_ms=LONG_WAIT_MS), 12) for each in connections]
         with WireConnection(bootstrap) as writer:
             produce(writer, topic, BATCH)
-        began = time.monotonic()
         for each, sent in zip(connections, waits, strict=True):
             answer = each.receive(FetchResponse, 12, sent)
             assert records_of(answer.responses[0].partitions[0]) == stored(0, 0)
-        assert time.monotonic() - began < 3
     finally:
         for each in connections:
             each.close()
@@ -190,15 +187,16 @@ def test_a_deleted_topics_readers_do_not_wait_for_it(
 ) -> None:
     topic = make_topic()
     topic_id = topic_metadata(connection, topic).topic_id
-    admin.delete_topics([topic])[topic].result(10)
+    admin.delete_topics([topic])[topic].result(PROMPTLY_S)
     request = fetch_request("", max_wait_ms=LONG_WAIT_MS)
     request.topics[0].topic_id = topic_id
-    began = time.monotonic()
-    codes = set()
-    while ErrorCode.UNKNOWN_TOPIC_ID not in codes:
+    connection.socket.settimeout(PROMPTLY_S)
+
+    def is_unknown() -> bool:
         answer = connection.call(request, 13, FetchResponse)
-        codes.add(answer.responses[0].partitions[0].error_code)
-        assert time.monotonic() - began < 5
+        return answer.responses[0].partitions[0].error_code == ErrorCode.UNKNOWN_TOPIC_ID
+
+    eventually(is_unknown)
 
 
 def test_read_committed_readers_get_a_list_of_aborted_transactions(connection: WireConnection, filled: str) -> None:
@@ -231,6 +229,6 @@ def test_readers_and_a_writer_on_many_threads_see_one_order(bootstrap: str, make
         for number in range(total):
             assert produce(writer, topic, batch([b"%04d" % number])).base_offset == number
     for reader in readers:
-        reader.join(20)
+        reader.join(WAIT_S)
     expected = b"".join(batch([b"%04d" % n], base_offset=n, leader_epoch=0) for n in range(total))
     assert seen == [expected] * 4

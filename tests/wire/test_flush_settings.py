@@ -1,8 +1,8 @@
 """flush.messages and flush.ms, changed while real clients write.
 
 That acknowledged records survive a power cut cannot be shown on a running machine (the simulator and tests/node do
-that). What can be seen is the checkpoint of recovery points, which a node with a short interval writes soon: it never
-says more than what is on disk.
+that). The tests read the checkpoint of recovery points, which a node with a short interval writes soon: it never
+exceeds what is on disk.
 """
 
 from collections.abc import Callable, Iterator
@@ -65,7 +65,7 @@ def change(cluster: Cluster) -> Callable[..., None]:
 
 
 def recovery_point(cluster: Cluster, topic: str) -> int:
-    """What the node's checkpoint says."""
+    """The recovery point in the node's checkpoint."""
     path = cluster.data_dir / "recovery-point-offset-checkpoint"
     lines = path.read_text().splitlines() if path.exists() else []
     return next((int(line.split()[2]) for line in lines if line.startswith(f"{topic} 0 ")), 0)

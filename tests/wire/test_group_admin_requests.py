@@ -29,12 +29,12 @@ def test_every_version_finds_the_coordinator(
         request = FindCoordinatorRequest(coordinator_keys=keys, key_type=key_type)
         found = connection.call(request, version, FindCoordinatorResponse).coordinators
         assert [each.key for each in found] == keys
-        places = {(each.error_code, each.node_id, f"{each.host}:{each.port}") for each in found}
+        addresses = {(each.error_code, each.node_id, f"{each.host}:{each.port}") for each in found}
     else:
         request = FindCoordinatorRequest(key="one", key_type=key_type)
         answer = connection.call(request, version, FindCoordinatorResponse)
-        places = {(answer.error_code, answer.node_id, f"{answer.host}:{answer.port}")}
-    assert places == {(ErrorCode.NONE, 1, bootstrap)}
+        addresses = {(answer.error_code, answer.node_id, f"{answer.host}:{answer.port}")}
+    assert addresses == {(ErrorCode.NONE, 1, bootstrap)}
 
 
 @pytest.mark.parametrize("key_type", [-1, 3])
@@ -125,7 +125,7 @@ def test_every_version_describes_a_group(connection: WireConnection, new_group: 
 
 
 def test_a_group_is_described_as_it_changes(connection: WireConnection, new_group: NewName) -> None:
-    """Its protocol and its members' metadata are told only while it is stable."""
+    """Its protocol and its members' metadata are returned only while it is stable."""
     group = new_group()
     member_id = member_id_for(connection, group)
     joined = join(connection, group, member_id=member_id)
@@ -146,7 +146,7 @@ def test_a_group_is_described_as_it_changes(connection: WireConnection, new_grou
 
 @pytest.mark.parametrize("version", range(7))
 def test_a_group_that_never_was_is_dead(connection: WireConnection, new_group: NewName, version: int) -> None:
-    """And an error from version 6 on."""
+    """From version 6 on it also gets an error."""
     found = described(connection, new_group(), version)
     expected = ErrorCode.GROUP_ID_NOT_FOUND if version >= 6 else ErrorCode.NONE
     assert (found.error_code, found.group_state, found.members) == (expected, "Dead", [])

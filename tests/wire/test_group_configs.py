@@ -1,4 +1,4 @@
-"""Settings of single consumer groups, changed and described by requests, and what members get of them."""
+"""Settings of single consumer groups, changed and described by requests, and their effect on members."""
 
 import pytest
 

@@ -1,6 +1,4 @@
-"""Offsets of groups of the newer protocol (KIP-848), sent without a client: an epoch takes the place of a
-generation.
-"""
+"""Offsets of groups of the newer protocol (KIP-848), sent without a client: an epoch instead of a generation."""
 
 from typing import Any
 

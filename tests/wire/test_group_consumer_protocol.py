@@ -106,7 +106,7 @@ def test_the_broker_matches_regular_expressions_against_whole_names(
 
 
 def test_a_regular_expression_that_needs_backtracking_is_refused(bootstrap: str, new_group: NewName) -> None:
-    """RE2 has no back references; librdkafka lets them pass."""
+    """RE2 has no back references, which librdkafka accepts."""
     with (
         pytest.raises(KafkaException, match="egular expression"),
         member(bootstrap, new_group(), [r"^(a)\1"], **CONSUMER) as one,
@@ -153,7 +153,7 @@ def test_a_static_member_that_restarts_gets_its_partitions_back_without_a_rebala
 def test_a_second_static_member_of_the_same_name_is_refused_while_the_first_lives(
     bootstrap: str, make_topic: MakeTopic, new_group: NewName
 ) -> None:
-    """The other way round than in the classic protocol, where the second takes over."""
+    """In contrast to the classic protocol, where the second member takes over."""
     topic, group = make_topic(4), new_group()
     named = CONSUMER | {"group.instance.id": "double"}
     with member(bootstrap, group, [topic], **named) as first:

@@ -36,7 +36,7 @@ MEMBER = "a-member"
 
 
 def told(consumer: RawConsumer, owned: Owned) -> Owned:
-    """Heartbeats until the broker says what to own: it may need more than one to make up its mind."""
+    """Sends heartbeats until the broker returns an assignment, which may take more than one."""
     heard: list[Owned] = []
 
     def asked() -> bool:
@@ -89,7 +89,7 @@ WITHOUT = {
 
 
 @pytest.mark.parametrize("missing", WITHOUT)
-def test_nobody_joins_without(connection: WireConnection, new_group: NewName, missing: str) -> None:
+def test_no_member_joins_without_a_required_field(connection: WireConnection, new_group: NewName, missing: str) -> None:
     group = new_group()
     refused = beat(connection, group, MEMBER, JOINS, **WITHOUT[missing])
     assert refused.error_code == ErrorCode.INVALID_REQUEST

@@ -1,4 +1,4 @@
-"""JoinGroup, SyncGroup, Heartbeat and LeaveGroup, sent without a client: every version, every state, every false
+"""JoinGroup, SyncGroup, Heartbeat and LeaveGroup, sent without a client: every version, every state, every invalid
 claim.
 """
 
@@ -35,6 +35,8 @@ from tests.wire.raw_groups import (
 
 SECOND = {"range": subscription("anything", "something else")}
 LOWEST_SESSION_MS, HIGHEST_SESSION_MS = 100, 1_800_000
+SHORT_MS = 2000
+"""A session, or time for a rebalance, that ends soon, but not before the next request of a busy machine."""
 
 
 @pytest.fixture
@@ -281,7 +283,7 @@ def test_a_sync_must_name_the_protocol_that_was_chosen(
 
 def test_a_member_whose_session_ends_is_forgotten(connection: WireConnection, new_group: NewName) -> None:
     group = new_group()
-    joined = stable_alone(connection, group, session_timeout_ms=LOWEST_SESSION_MS)
+    joined = stable_alone(connection, group, session_timeout_ms=SHORT_MS)
     eventually(lambda: state_of(connection, group) == "Empty")
     assert heartbeat(connection, group, joined.member_id, 1) == ErrorCode.UNKNOWN_MEMBER_ID
 
@@ -289,7 +291,7 @@ def test_a_member_whose_session_ends_is_forgotten(connection: WireConnection, ne
 def test_a_member_id_that_is_not_used_in_time_is_forgotten(connection: WireConnection, new_group: NewName) -> None:
     group, clock = new_group(), new_group()
     asked = member_id_for(connection, group, session_timeout_ms=LOWEST_SESSION_MS)
-    stable_alone(connection, clock, session_timeout_ms=2 * LOWEST_SESSION_MS)
+    stable_alone(connection, clock, session_timeout_ms=SHORT_MS)
     eventually(lambda: state_of(connection, clock) == "Empty")
     assert join(connection, group, member_id=asked).error_code == ErrorCode.UNKNOWN_MEMBER_ID
 
@@ -307,9 +309,9 @@ def test_a_member_that_does_not_join_again_in_time_is_left_behind(
 def test_a_member_that_joins_and_never_syncs_is_left_behind(
     connection: WireConnection, other: WireConnection, new_group: NewName
 ) -> None:
-    """Heartbeats do not save it: after the rebalance timeout the others rebalance without it."""
+    """Heartbeats do not prevent that: after the rebalance timeout the others rebalance without it."""
     group = new_group()
-    led, followed = two_joined(connection, other, group, rebalance_timeout_ms=300)
+    led, followed = two_joined(connection, other, group, rebalance_timeout_ms=SHORT_MS)
     sync(connection, group, led, {})
     eventually(lambda: heartbeat(connection, group, led.member_id, 2) == ErrorCode.REBALANCE_IN_PROGRESS)
     assert heartbeat(other, group, followed.member_id, 2) == ErrorCode.UNKNOWN_MEMBER_ID
@@ -349,7 +351,7 @@ def test_a_connection_that_is_cut_does_not_end_a_membership(
 def two_joined(
     connection: WireConnection, other: WireConnection, group: str, **more: Any
 ) -> tuple[JoinGroupResponse, JoinGroupResponse]:
-    """A leader on `connection` and a follower on `other`, both in generation 2, neither synced."""
+    """A leader on `connection` and a follower on `other`, both in generation 2 and before SyncGroup."""
     leader = stable_alone(connection, group, **more)
     waiting = begin_join_as_new(other, group, **more)
     eventually(lambda: heartbeat(connection, group, leader.member_id, 1) == ErrorCode.REBALANCE_IN_PROGRESS)

@@ -1,4 +1,4 @@
-"""Members that send LeaveGroup behind a waiting request and disconnect at once: the LeaveGroup counts."""
+"""Members that send LeaveGroup after a waiting request and disconnect at once: the LeaveGroup counts."""
 
 from quire.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from quire.protocol.messages.leave_group import LeaveGroupRequest, MemberIdentity
@@ -12,7 +12,7 @@ from tests.wire.raw_consumer_groups import LEAVES, NEWEST, RawConsumer, describe
 from tests.wire.raw_groups import LEAVE_NEWEST, stable_alone, state_of
 from tests.wire.test_group_configs import SESSION, alter, value_of
 
-SESSION_MS = 30_000
+SESSION_MS = 60_000
 """Longer than any wait in these tests: a member that is removed earlier has sent its leave request."""
 FETCH_MS = 1000
 

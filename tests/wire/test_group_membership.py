@@ -100,7 +100,7 @@ def test_members_of_all_clients_share_one_group(bootstrap: str, make_topic: Make
 def test_the_assignor_that_all_members_know_is_chosen(
     bootstrap: str, make_topic: MakeTopic, new_group: NewName
 ) -> None:
-    """The first prefers range, the second knows only roundrobin: over two topics their results differ."""
+    """The first member prefers range, the second supports only roundrobin: with two topics their results differ."""
     topics, group = sorted([make_topic(3), make_topic(3)]), new_group()
     with (
         member(bootstrap, group, topics, assignor="range,roundrobin") as first,
@@ -150,5 +150,5 @@ def test_the_partitions_of_a_member_that_vanishes_go_to_the_others(
         wait_until_shared_out([stays, vanishes], topic, PARTITIONS)
         proxy.close()
         wait_until_shared_out([stays], topic, PARTITIONS)
-        with contextlib.suppress(Exception, asyncio.CancelledError):  # some complain that they could not say goodbye
+        with contextlib.suppress(Exception, asyncio.CancelledError):  # some cannot leave the group
             vanishes.close()

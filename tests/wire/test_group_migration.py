@@ -47,7 +47,8 @@ def test_a_classic_group_takes_a_newer_consumer_in_and_is_a_classic_one_again_wh
 def test_cooperative_consumers_keep_what_they_may_keep_on_the_way(
     bootstrap: str, make_topic: MakeTopic, new_group: NewName
 ) -> None:
-    """Not librdkafka's: what its assignor adds to assignments keeps a group from changing its protocol."""
+    """Not librdkafka's, because its assignor adds data to assignments that prevents a group from changing its
+    protocol."""
     topic, group = make_topic(4), new_group()
     with member(bootstrap, group, [topic], client="kafka-python", assignor="cooperative-sticky") as old:
         wait_until_shared_out([old], topic, 4)
@@ -79,7 +80,7 @@ def test_a_newer_group_takes_classic_consumers_in(
 def test_members_that_restart_one_by_one_with_the_newer_protocol_lose_no_record(
     bootstrap: str, admin: AdminClient, make_topic: MakeTopic, new_group: NewName
 ) -> None:
-    """They commit what they read, go, and come back with the other protocol, while records keep coming."""
+    """They commit what they read, leave, and return with the other protocol, while records keep arriving."""
     topic, group = make_topic(PARTITIONS), new_group()
     sent: list[bytes] = []
 

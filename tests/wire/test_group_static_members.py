@@ -1,7 +1,7 @@
 """Static members, `group.instance.id`: they return without a rebalance, and exist only once.
 
-Only librdkafka reports to its user that another member has fenced it: kafka-python only logs it and continues, and
-aiokafka heartbeats without its instance id and joins again.
+Only librdkafka reports to the application that another member has fenced it: kafka-python only logs it and continues,
+and aiokafka sends heartbeats without its instance id and joins again.
 """
 
 import contextlib
@@ -43,7 +43,7 @@ def test_a_second_member_with_the_same_instance_id_takes_over_and_the_first_is_f
 ) -> None:
     topic, group = make_topic(PARTITIONS), new_group()
     with (
-        pytest.raises(KafkaException, match="instance"),  # a member's error comes out when it is closed
+        pytest.raises(KafkaException, match="instance"),  # a member's error is raised when it is closed
         member(bootstrap, group, [topic], **instance("confluent-kafka", "double")) as first,
     ):
         wait_until_shared_out([first], topic, PARTITIONS)
@@ -58,7 +58,7 @@ def test_a_static_member_that_stays_away_loses_its_partitions_when_its_session_e
 ) -> None:
     topic, group = make_topic(PARTITIONS), new_group()
     with member(bootstrap, group, [topic], **instance("confluent-kafka", "stays")) as stays:
-        goes_for_good: dict[str, Any] = {"group.instance.id": "goes", "session.timeout.ms": 1000}
+        goes_for_good: dict[str, Any] = {"group.instance.id": "goes", "session.timeout.ms": 6000}
         with member(bootstrap, group, [topic], **goes_for_good) as goes:
             wait_until_shared_out([stays, goes], topic, PARTITIONS)
         assert len(stays.assigned) == PARTITIONS // 2

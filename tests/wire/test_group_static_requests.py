@@ -43,8 +43,9 @@ def test_a_static_member_that_returns_gets_a_new_id_in_the_old_generation(
     assert sync(connection, group, back, instance="static").assignment == b"everything"
 
 
-def test_a_leader_that_returns_is_told_not_to_assign(connection: WireConnection, new_group: NewName) -> None:
-    """From version 9 on it is the leader and sees the members; before, it is told of its predecessor as the leader."""
+def test_a_leader_that_rejoins_must_not_assign(connection: WireConnection, new_group: NewName) -> None:
+    """From version 9 on it is the leader and gets the members; in earlier versions the response names its predecessor
+    as the leader."""
     group = new_group()
     first = stable_alone(connection, group, instance="static")
     assert not first.skip_assignment

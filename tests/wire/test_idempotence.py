@@ -1,4 +1,4 @@
-"""Nothing twice, nothing lost, nothing out of order when acknowledgements are lost."""
+"""No record is duplicated, lost or reordered when acknowledgements are lost."""
 
 from typing import Any
 
@@ -21,7 +21,8 @@ def read_all(bootstrap: str, topic: str) -> list[bytes | None]:
 
 
 class LossyProducer:
-    """librdkafka behind a proxy, made to have exactly five unacknowledged batches in flight when they are lost."""
+    """librdkafka behind a proxy, with exactly five unacknowledged batches in flight when the acknowledgements are
+    lost."""
 
     def __init__(self, proxy: Proxy, topic: str, *, idempotent: bool) -> None:
         self.proxy = proxy
@@ -87,7 +88,7 @@ def test_five_lost_acknowledgements_at_a_time_leave_no_duplicate_and_no_gap(
 
 
 def test_without_idempotence_the_same_loss_leaves_duplicates(bootstrap: str, make_topic: MakeTopic) -> None:
-    """The control: the proxy does lose acknowledgements of batches that were stored."""
+    """A control: the proxy does drop acknowledgements of batches that were appended."""
     topic = make_topic()
     with Proxy(bootstrap) as proxy:
         producer = LossyProducer(proxy, topic, idempotent=False)

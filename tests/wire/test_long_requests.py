@@ -98,7 +98,7 @@ def connection(cluster: Cluster) -> Iterator[WireConnection]:
 
 @pytest.fixture(scope="module")
 def looked_at() -> list[int]:
-    """How far the log was looked at."""
+    """The position up to which the log was checked."""
     return [0]
 
 
@@ -112,12 +112,13 @@ def nothing_holds_the_loop(cluster: Cluster, looked_at: list[int]) -> Iterator[N
 
 @pytest.fixture(scope="module")
 def wide(connection: WireConnection) -> str:
-    """A topic with many partitions, none of which anything was asked of yet."""
+    """A topic with many partitions, none of which has been used by a request."""
     return _created(connection, "wide", PARTITIONS)
 
 
 def _created(connection: WireConnection, name: str, partitions: int) -> str:
-    """Step by step: the records of one topic are written together, and ten thousand of them take 0.1 s."""
+    """Creates the partitions in steps: the records of one topic are written together, and ten thousand of them take 0.1
+    s."""
     request = CreateTopicsRequest(topics=[CreatableTopic(name=name, num_partitions=1, replication_factor=1)])
     (answer,) = connection.call(request, 7, CreateTopicsResponse).topics
     assert answer.error_code == ErrorCode.NONE, answer

@@ -54,7 +54,7 @@ def test_every_version_commits(
 def test_more_than_can_be_kept_at_once_is_refused(
     connection: WireConnection, make_topic: MakeTopic, new_group: NewName
 ) -> None:
-    """In the words of a coordinator that could not write, which says nothing of messages and their size."""
+    """The error is that of a coordinator that could not write, not one about the size of a message."""
     count = 300
     topic, group = make_topic(count), new_group()
     partitions = [
@@ -171,7 +171,7 @@ def test_unknown_topic_ids_are_refused(connection: WireConnection, new_group: Ne
 
 
 def test_metadata_is_limited(connection: WireConnection, make_topic: MakeTopic, new_group: NewName) -> None:
-    """In characters, not in bytes."""
+    """The limit counts characters, not bytes."""
     topic, group = make_topic(), new_group()
     longest = "ü" * LONGEST_METADATA
     assert commit(connection, group, topic, 1, metadata=longest) == ErrorCode.NONE

@@ -1,4 +1,4 @@
-"""Committed offsets as applications use them: where a consumer stops, the next one continues."""
+"""Committed offsets as applications use them: the next consumer continues where the last one stopped."""
 
 from typing import Any
 
@@ -18,7 +18,7 @@ METADATA = "said by the one who committed"
 
 
 class ConfluentOffsets:
-    """How one client commits and asks; each function runs in the member's thread."""
+    """How a client commits and fetches offsets; each function runs in the member's thread."""
 
     def __init__(self, consumer: Any) -> None:
         self._consumer = consumer
@@ -112,7 +112,7 @@ def test_a_consumer_that_commits_by_itself_loses_nothing_when_it_closes(
 def test_partitions_that_move_are_read_on_from_what_was_committed(
     bootstrap: str, make_topic: MakeTopic, new_group: NewName
 ) -> None:
-    """Each gives its position away before it gives the partition away: nothing is read twice."""
+    """Each member commits its position before the partition is revoked, so nothing is read twice."""
     topic, group = make_topic(4), new_group()
     automatic: dict[str, Any] = {"enable.auto.commit": True, "auto.commit.interval.ms": 100_000}
     for partition in range(4):
@@ -151,7 +151,7 @@ def test_a_commit_that_gets_lost_on_the_way_is_tried_again(
         proxy.lose_answers("OffsetCommit", 1)
         try:
             one.do(lambda consumer: ConfluentOffsets(consumer).commit(topic, 5))
-        except KafkaException:  # some versions of librdkafka leave it to the application
+        except KafkaException:  # some versions of librdkafka leave this to the application
             one.do(lambda consumer: ConfluentOffsets(consumer).commit(topic, 5))
         assert proxy.lost["OffsetCommit"] == 1
     assert committed(connection, group, topic).committed_offset == 5
@@ -169,7 +169,7 @@ def test_offsets_of_an_unknown_partition_are_refused(bootstrap: str, make_topic:
 def test_a_consumer_that_was_left_behind_cannot_commit(
     bootstrap: str, connection: WireConnection, make_topic: MakeTopic, new_group: NewName
 ) -> None:
-    """It does not poll for too long, is removed, and polls again when others own its partitions."""
+    """A member does not poll for too long, is removed, and polls again when others own its partitions."""
     topic, group = make_topic(), new_group()
     consumer = confluent_kafka.Consumer(
         {

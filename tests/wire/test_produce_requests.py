@@ -55,12 +55,12 @@ def test_log_append_time_is_returned_and_stored(connection: WireConnection, make
 
 
 class Refusal(NamedTuple):
-    """How Quire refuses a batch; Apache Kafka has other codes for some, and other messages."""
+    """Quire's error for a batch; Apache Kafka has other codes for some, and other messages."""
 
     records: bytes
     code: ErrorCode
     message: str
-    """How the message begins; a codec's own words may follow."""
+    """The start of the message; the text of a codec may follow."""
     of_kafka: tuple[ErrorCode, ...] = ()
 
 

@@ -15,7 +15,7 @@ from tests.wire.clients import OTHER_BROKER, WAIT_S, Confluent, Message, conflue
 from tests.wire.conftest import MakeTopic
 
 SEGMENT_BYTES = 1 << 20
-"""The smallest that users may ask for."""
+"""The smallest size that users may set."""
 PER_SEGMENT = 10
 VALUE = b"x" * (SEGMENT_BYTES // PER_SEGMENT - 200)
 
@@ -30,7 +30,7 @@ def alter(admin: AdminClient, kind: ConfigResource.Type, name: str, **settings: 
 
 
 def offsets(admin: AdminClient, topic: str) -> tuple[int, int]:
-    """Where the partition starts and ends."""
+    """The start and end offset of the partition."""
     asked = TopicPartition(topic, 0)
     first, last = (
         admin.list_offsets({asked: spec})[asked].result(WAIT_S).offset
@@ -81,7 +81,7 @@ def test_reading_deleted_records_is_an_error(bootstrap: str, admin: AdminClient,
         assert message is not None
         error = message.error()
         assert error is not None
-        # librdkafka's own name for an answer of OFFSET_OUT_OF_RANGE when the program does not say where to continue.
+        # librdkafka's own error for OFFSET_OUT_OF_RANGE if the program does not say where to continue.
         assert error.code() == KafkaError._AUTO_OFFSET_RESET
     finally:
         consumer.close()
@@ -102,7 +102,7 @@ def test_a_second_tier_of_storage_is_refused(admin: AdminClient, make_topic: Mak
 
 
 class TestWithoutAnybodyChangingAnything:
-    """A node of its own, which looks often and has small segments."""
+    """A separate node with frequent retention checks and small segments."""
 
     @pytest.fixture
     def cluster(self) -> Iterator[Cluster]:

@@ -1,4 +1,4 @@
-"""Transactions as administrators see them: DescribeTransactions, ListTransactions, and ending those that hang."""
+"""Transactions as administrators see them: DescribeTransactions, ListTransactions, and ending hanging ones."""
 
 import contextlib
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""EndTxn, sent without a client: ended once, by its owner, in time."""
+"""EndTxn, sent without a client: a transaction is ended once, by its producer, in time."""
 
 import pytest
 
@@ -20,8 +20,11 @@ from tests.wire.raw_transactions import (
 )
 
 PROTOCOLS = [1, 2]
+SHORT_MS = 2000
+"""The time-out of a transaction that ends soon, but not while a busy machine still begins it."""
 TOO_LATE = {ErrorCode.PRODUCER_FENCED} | ({ErrorCode.INVALID_TXN_STATE} if OTHER_BROKER is not None else set())
-"""The answer to a commit of what was aborted. Kafka 4.3 answers otherwise than Quire and later versions of Kafka."""
+"""The error for a commit of an aborted transaction. It differs between Kafka 4.3 on one side, and Quire and later
+versions of Kafka on the other."""
 FENCED, OLD_EPOCH = ErrorCode.PRODUCER_FENCED, ErrorCode.INVALID_PRODUCER_EPOCH
 
 
@@ -172,7 +175,7 @@ def test_a_transaction_that_takes_too_long_is_aborted_and_its_producer_fenced(
     connection: WireConnection, make_topic: MakeTopic, new_transactional_id: NewName, protocol: int
 ) -> None:
     topic = make_topic()
-    slow = began(connection, new_transactional_id(), topic, protocol, timeout_ms=200)
+    slow = began(connection, new_transactional_id(), topic, protocol, timeout_ms=SHORT_MS)
     wait_until_over(slow, "CompleteAbort")
     found = described_transaction(connection, slow.transactional_id)
     assert (found.producer_id, found.producer_epoch) == (slow.producer_id, slow.epoch + 1)
@@ -190,7 +193,7 @@ def test_a_producer_that_missed_the_abort_of_its_transaction_can_request_it_agai
     connection: WireConnection, make_topic: MakeTopic, new_transactional_id: NewName
 ) -> None:
     topic = make_topic()
-    slow = began(connection, new_transactional_id(), topic, 2, timeout_ms=200)
+    slow = began(connection, new_transactional_id(), topic, 2, timeout_ms=SHORT_MS)
     wait_until_over(slow, "CompleteAbort")
     assert slow.end(commit=True) in TOO_LATE
     slow.abort()
@@ -201,10 +204,10 @@ def test_a_producer_that_missed_the_abort_of_its_transaction_can_request_it_agai
 def test_a_transaction_within_its_timeout_is_not_aborted(
     connection: WireConnection, make_topic: MakeTopic, new_transactional_id: NewName
 ) -> None:
-    """While another of 200 ms is aborted."""
+    """Meanwhile another transaction with a short timeout is aborted."""
     topic = make_topic()
     patient = began(connection, new_transactional_id(), topic, 2)
-    hasty = began(connection, new_transactional_id(), topic, 2, timeout_ms=200)
+    hasty = began(connection, new_transactional_id(), topic, 2, timeout_ms=SHORT_MS)
     wait_until_over(hasty, "CompleteAbort")
     assert transaction_state(connection, patient.transactional_id) == "Ongoing"
     patient.commit()

@@ -21,7 +21,7 @@ ERRORS = (KafkaException, kafka.errors.KafkaError, aiokafka.errors.KafkaError)
 
 @contextlib.contextmanager
 def fenced(client: str) -> Iterator[None]:
-    """The block ends with what this client says to a producer that was replaced."""
+    """The block must raise this client's error for a producer that was replaced."""
     if client == "confluent-kafka":
         with pytest.raises(KafkaException) as told:
             yield
@@ -94,7 +94,7 @@ def test_a_transaction_that_takes_too_long_is_aborted(
     bootstrap: str, connection: WireConnection, make_topic: MakeTopic, new_transactional_id: NewName, client: str
 ) -> None:
     topic, transactional_id = make_topic(), new_transactional_id()
-    with transactional(client, bootstrap, transactional_id, timeout_ms=1000) as slow:
+    with transactional(client, bootstrap, transactional_id, timeout_ms=3000) as slow:
         write(slow, topic, b"too slow")
         eventually(lambda: transaction_state(connection, transactional_id) == "CompleteAbort")
         with fenced(client) if OTHER_BROKER is None else pytest.raises(ERRORS):

@@ -1,4 +1,5 @@
-"""InitProducerId, sent without a client: who may have a transactional id, and who had it before."""
+"""InitProducerId, sent without a client: which producer gets a transactional id, and what happens to the previous
+one."""
 
 import pytest
 

@@ -34,7 +34,7 @@ COMMITTED = 1
 
 
 def ends(connection: WireConnection, topic: str) -> tuple[int, int]:
-    """Where readers of committed records and readers of everything have to stop."""
+    """The ends for read_committed and read_uncommitted readers."""
     stable = list_offset(connection, topic, LATEST, isolation_level=COMMITTED).offset
     return stable, list_offset(connection, topic, LATEST).offset
 
@@ -237,7 +237,7 @@ class Batch:
 
     @property
     def key(self) -> bytes:
-        """Of the only record of a marker, whose lengths all fit into one byte."""
+        """Key and value of the only record of a marker, whose lengths all fit into one byte."""
         start, size = 5, self.records[4] // 2
         return self.records[start : start + size]
 
@@ -248,7 +248,7 @@ class Batch:
 
 
 def batches(records: bytes) -> list[Batch]:
-    """Whole batches, taken apart by hand."""
+    """Complete batches, split without Quire's code."""
     found, position = [], 0
     while position + 61 <= len(records):
         base_offset, length = struct.unpack_from(">qi", records, position)

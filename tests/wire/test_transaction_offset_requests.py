@@ -29,14 +29,14 @@ def producer(connection: WireConnection, new_transactional_id: NewName, request:
 
 
 def send_offset(producer: Txn, group: str, topic: str, offset: int, **more: Any) -> ErrorCode:
-    """As each protocol does it: protocol 2 need not announce the group."""
+    """Commits offsets as each protocol requires: in protocol 2 the group need not be added first."""
     if producer.protocol == 1:
         assert retrying(lambda: producer.add_offsets(group)) == ErrorCode.NONE
     return retrying(lambda: producer.commit_offset(group, topic, offset, **more))
 
 
 def stable_offset(connection: WireConnection, group: str, topic: str) -> int:
-    """What is committed, as soon as no transaction is in the way."""
+    """The committed offset, as soon as no transaction is open."""
     eventually(lambda: committed(connection, group, topic, require_stable=True).error_code == ErrorCode.NONE)
     return committed(connection, group, topic, require_stable=True).committed_offset
 
@@ -91,7 +91,7 @@ def test_the_last_of_several_commits_in_a_transaction_counts(
 def test_a_plain_commit_after_the_transactional_one_wins(
     connection: WireConnection, make_topic: MakeTopic, new_group: NewName, producer: Txn
 ) -> None:
-    """Which of them counts is decided by their order in the log, not by the end of the transaction."""
+    """Their order in the log decides which one counts, not the end of the transaction."""
     topic, group = make_topic(), new_group()
     send_offset(producer, group, topic, 5)
     commit(connection, group, topic, 8)
@@ -175,7 +175,7 @@ def test_a_static_member_that_was_replaced_cannot_commit_in_a_transaction(
 def test_a_producer_that_names_no_member_commits_for_any_group(
     connection: WireConnection, make_topic: MakeTopic, new_group: NewName, producer: Txn
 ) -> None:
-    """Unlike a plain commit: it is up to the producer to know what it does."""
+    """Unlike a plain commit, the group does not check the member; the producer is responsible."""
     topic, group = make_topic(), new_group()
     stable_alone(connection, group)
     assert send_offset(producer, group, topic, 5) == ErrorCode.NONE

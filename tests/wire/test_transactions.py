@@ -24,7 +24,7 @@ def producer(bootstrap: str, new_transactional_id: NewName, request: pytest.Fixt
 
 
 def reads(read: Any, bootstrap: str, topic: str, expected: list[bytes], partition: int = 0) -> bool:
-    """Whether this client reads these records, when it reads what is committed."""
+    """Whether this client reads exactly these records with read_committed."""
     return bool(read(bootstrap, topic, COMMITTED, partition) == expected)
 
 
@@ -123,7 +123,7 @@ def test_offsets_alone_make_a_transaction(
 def test_consume_transform_and_produce_in_one_transaction(
     bootstrap: str, make_topic: MakeTopic, new_group: NewName, new_transactional_id: NewName, protocol: str
 ) -> None:
-    """A copier that gives up half way is followed by one that starts over: each record comes out once."""
+    """A copier stops half way, and another one starts over: each record is copied once."""
     source, sink, group, transactional_id = make_topic(), make_topic(), new_group(), new_transactional_id()
     Confluent().produce(bootstrap, source, [Message(b"%d" % n) for n in range(20)])
     settings = {"group.protocol": protocol, "isolation.level": COMMITTED}
@@ -200,7 +200,7 @@ def test_a_lost_answer_leaves_the_transaction_whole(
 def test_the_commit_of_a_producer_succeeds_after_it_gave_up_a_batch_that_was_written(
     bootstrap: str, make_topic: MakeTopic, new_transactional_id: NewName
 ) -> None:
-    """librdkafka gives the sequence numbers of a batch that it has given up to the next transaction."""
+    """librdkafka uses the sequence numbers of a batch that it has given up again in the next transaction."""
     topic, kept = make_topic(), list[bytes]()
     lost_connections: list[Any] = []
     with Proxy(bootstrap) as proxy:

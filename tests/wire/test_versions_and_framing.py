@@ -1,4 +1,4 @@
-"""The outermost layer: frames, headers, versions, and errors in them."""
+"""Frames, headers and versions, and errors in them."""
 
 import struct
 
@@ -107,7 +107,7 @@ def test_an_api_that_does_not_exist_yet_is_not_advertised_and_not_answered(
 
 @pytest.mark.parametrize("api", READ_ONLY)
 def test_every_advertised_version_answers_a_request_about_nothing(bootstrap: str, api: str) -> None:
-    """Empty lists, default fields: each version decodes, is handled and encodes."""
+    """Requests with empty lists and default fields: each version is decoded, handled and encoded."""
     with WireConnection(bootstrap) as connection:
         oldest, newest = advertised(connection)[api]
         key = apis.api_key(api)

@@ -19,18 +19,18 @@ Offsets = Mapping[tuple[str, int], int]
 
 
 class TransactionalProducer(Protocol):
-    """`send` waits for nothing; `commit` and `abort` wait for everything."""
+    """`send` does not wait; `commit` and `abort` wait for all records."""
 
     def begin(self) -> None: ...
 
     def send(self, topic: str, value: bytes, partition: int = 0) -> None: ...
 
     def flush(self) -> None:
-        """Waits until everything is written; fails as the first that could not be."""
+        """Waits until everything is written; raises the first error."""
         ...
 
     def send_offsets(self, group: str, offsets: Offsets) -> None:
-        """For a group, by its name alone; who has a consumer says more, see `ConfluentProducer`."""
+        """For a group without a member; `ConfluentProducer` also takes a consumer."""
         ...
 
     def commit(self) -> None: ...
@@ -50,7 +50,7 @@ class ConfluentProducer:
                 "message.timeout.ms": min(timeout_ms, 60_000),
                 "linger.ms": 0,
                 "retry.backoff.ms": 20,
-                # librdkafka 2.16 forgets a broker that it loses, and with it at times what it was about to send there.
+                # librdkafka 2.16 forgets a broker when the connection is lost, and sometimes also the records for it.
                 "metadata.recovery.strategy": "none",
                 "log_level": 0,
             }
@@ -74,7 +74,7 @@ class ConfluentProducer:
         outsider.close()
 
     def send_offsets_of(self, consumer: Any, offsets: Offsets) -> None:
-        """As a member of the group, whose generation counts."""
+        """As a member of the group, with its generation."""
         converted = [
             confluent_kafka.TopicPartition(*topic_partition, offset) for topic_partition, offset in offsets.items()
         ]
@@ -88,7 +88,7 @@ class ConfluentProducer:
 
     def close(self) -> None:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", RuntimeWarning)  # that a fenced one cannot abort what it left open
+            warnings.simplefilter("ignore", RuntimeWarning)  # a fenced producer cannot abort its open transaction
             self.producer.close()
 
 
@@ -134,7 +134,7 @@ class KafkaPythonProducer:
 
 
 class AiokafkaProducer:
-    """Its event loop has a thread of its own, so that it runs between the calls too."""
+    """Its event loop runs in a separate thread, also between the calls."""
 
     def __init__(self, bootstrap: str, transactional_id: str, timeout_ms: int = 60_000) -> None:
         self._loop = asyncio.new_event_loop()
@@ -193,10 +193,10 @@ PRODUCERS: dict[str, Any] = {
 
 @contextlib.contextmanager
 def transactional(client: str, bootstrap: str, transactional_id: str, **settings: Any) -> Iterator[Any]:
-    """A producer that is closed at the end, whatever state it is in then."""
+    """A producer that is closed at the end in any state."""
     producer = PRODUCERS[client](bootstrap, transactional_id, **settings)
     try:
         yield producer
     finally:
-        with contextlib.suppress(Exception):  # fenced ones cannot even close without a complaint
+        with contextlib.suppress(Exception):  # even closing a fenced producer raises an error
             producer.close()

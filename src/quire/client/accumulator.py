@@ -35,7 +35,7 @@ class _Outlet:
 
 
 class Accumulator:
-    """`opening` is called before a batch is begun and may raise, `filled` with the queue whose open batch is full."""
+    """`opening` is called before a batch is opened and may raise, `filled` with the queue whose open batch is full."""
 
     def __init__(
         self,
@@ -109,7 +109,7 @@ class Accumulator:
             start, start_bytes = stop, ends[stop - 1]
 
     def add_encoded(self, topic: str, partition: int, plain: bytearray, count: int, timestamp_ms: int) -> Delivery:
-        """Adds a whole batch, which is not divided, behind the records that were added to its partition before."""
+        """Adds a whole batch, which is not divided, after the records that were added to its partition before."""
         outlet = self._outlets.get(topic) or self._new_outlet(topic)
         queue = outlet.queues.get(partition) or self._new_queue(outlet, partition)
         batch = self._new_batch(queue)

@@ -100,7 +100,7 @@ class Headers:
 
 @cython.cclass
 class Lane:
-    """The records of the batch that is being filled for one partition, behind the room for its header."""
+    """The records of the batch that is being filled for one partition, after the room for its header."""
 
     data = cython.declare(bytearray, visibility="readonly")
     out: cython.uchar[::1]

@@ -1,7 +1,7 @@
 """The assignors of the classic protocol: there the leader, one of the members, divides the partitions.
 
 Every client has these two, under these names: `range` gives each member a run of each topic's partitions, `roundrobin`
-deals the partitions of all topics out one by one. Both depend on nothing but their arguments.
+assigns the partitions of all topics one by one in turn. Both depend on nothing but their arguments.
 """
 
 from collections.abc import Callable, Mapping, Sequence

@@ -144,7 +144,7 @@ class ClassicMember:
             return response
 
     def _assign(self, joined: JoinGroupResponse) -> Steps[Assignments]:
-        """The leader's part."""
+        """The leader's assignment for all members."""
         subscriptions = {
             member.member_id: _decoded(ConsumerProtocolSubscription, member.metadata).topics
             for member in joined.members
@@ -205,7 +205,7 @@ def _assignment(partitions: Sequence[TopicPartition]) -> bytes:
 
 
 def _partitions(assignment: bytes) -> list[TopicPartition]:
-    """A member that got nothing gets no bytes."""
+    """A member without partitions gets empty bytes."""
     if not assignment:
         return []
     return [

@@ -1,4 +1,4 @@
-"""A cluster as a client sees it: it knows the brokers, keeps one link to each broker in use, and sends requests.
+"""A cluster as a client sees it: the brokers, one link to each broker in use, and requests.
 
 `call(ANY, ...)` goes to a reachable broker, and tries every known address once before it fails; a call to a node id
 goes to that node or fails. Nothing is retried here: the caller decides what a failure means.

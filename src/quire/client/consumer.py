@@ -58,7 +58,7 @@ class Consumer:
     ) -> Steps[None]:
         """Reads exactly these partitions from now on, up to an end if there is one.
 
-        `poll` may return records beyond the end, because batches come whole, but nothing behind it is requested.
+        `poll` may return records beyond the end, because batches come whole, but nothing after it is requested.
         """
         if starts:
             yield from self._cluster.refresh(sorted({topic_partition.topic for topic_partition in starts}))

@@ -2,7 +2,7 @@
 
 `ConsumerMember` speaks the newer protocol (KIP-848) and `ClassicMember` the classic one. A coordinator converts a
 classic group when a member of the newer protocol joins it, which other members may report as an error. So a member
-joins a group as what the group is.
+joins an existing group with the protocol of the group.
 """
 
 from typing import Protocol

@@ -2,9 +2,9 @@
 
 The coordinator assigns the partitions. A member joins with epoch 0; every response carries its epoch from then on, and
 its assignment. The member revokes the partitions that are no longer in the assignment and reports what it still owns
-with the next heartbeat; then it gets the partitions that others have revoked. A member that was silent for too long is
-fenced: its partitions belong to others, and it has to join again. Every heartbeat contains the full state, so a lost
-heartbeat or response needs no repair.
+with the next heartbeat; then it gets the partitions that others have revoked. A member that sends no heartbeat for too
+long is fenced: its partitions belong to others, and it has to join again. Every heartbeat contains the full state, so a
+lost heartbeat or response needs no repair.
 
     joining (epoch 0) ──▶ member (epoch > 0) ──▶ left (epoch -1)
            ▲                    │

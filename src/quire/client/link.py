@@ -1,7 +1,7 @@
 """A connection that reconnects: calls wait until it is ready, fail when it is lost, and reconnecting backs off.
 
 A call has exactly one result: the broker's response, or the reason why there is none. A call that times out closes the
-connection, because all responses behind it would be late too. `Cluster` keeps one link per broker address.
+connection, because all responses after it would be late too. `Cluster` keeps one link per broker address.
 """
 
 from collections import deque
@@ -20,7 +20,8 @@ from quire.protocol.schema import Message
 from quire.seams import Clock, Connector, Random, Timer, Transport
 
 NODE_BACKOFF_MS = (20.0, 200.0)
-"""The shortest and longest wait of a node before it connects to another one again: an election waits for it."""
+"""The shortest and longest wait of a node before it reconnects to another node: short, because elections wait for
+it."""
 
 CallResult = Message | Exception | None  # None: the request was sent, and has no response
 
@@ -228,7 +229,8 @@ class Link:
     def _not_connected(self, error: Exception) -> None:
         self._opening = False
         self._rest()
-        self._fail_all(UnreachableError(f"{self.address} is not reachable: {error}"))
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else error
+        self._fail_all(UnreachableError(f"{self.address} is not reachable: {reason}"))
 
     def _rest(self) -> None:
         """Makes new calls wait for the back-off, so that they do not reconnect at once."""

@@ -225,7 +225,7 @@ class Producer:
     # --- Batches
 
     def _opening(self) -> None:
-        """Called before a batch is begun: checks that a transaction is open, and starts the timers."""
+        """Called before a batch is opened: checks that a transaction is open, and starts the timers."""
         if self._transactions is not None:
             self._transactions.check_open()
         self._undelivered += 1

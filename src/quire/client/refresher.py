@@ -1,6 +1,7 @@
 """Refreshes the metadata of the topics in use: at once when a request has failed because of it, and every few minutes.
 
-Refreshes never overlap, and back off while they fail, so a thousand refused requests cause one Metadata request.
+Refreshes never overlap, so a thousand refused requests cause one Metadata request. One that failed is retried after a
+back-off, and one that did not help, because a partition has no leader still, is repeated after one.
 """
 
 from collections.abc import Callable
@@ -29,20 +30,32 @@ class Refresher:
         self._backoff = Backoff(cluster.random)
         self._running = False
         self._again = False
+        self._rests_until_ms = 0.0
+        """The back-off after the last refresh: what is requested meanwhile happens afterwards."""
         self._timer: Timer | None = None
         self._closed = False
 
     def request(self) -> None:
-        """Refreshes now, or again after the refresh that is running."""
+        """Refreshes now, or after the back-off of the last refresh if that has just ended or is still running."""
         if self._running:
             self._again = True
-        elif self._backoff.attempts == 0 and not self._closed:
-            self._run()
+        elif not self._closed:
+            rest_ms = self._rests_until_ms - self._cluster.clock.monotonic_ms()
+            if rest_ms <= 0:
+                self._backoff.reset()
+                self._run()
+            else:
+                self._run_in(rest_ms)
 
     def close(self) -> None:
         self._closed = True
         if self._timer is not None:
             self._timer.cancel()
+
+    def _run_in(self, delay_ms: float) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = self._cluster.clock.call_later(delay_ms, self._run)
 
     def _run(self) -> None:
         if self._closed:
@@ -57,8 +70,7 @@ class Refresher:
         self._running = False
         if self._closed:
             return
-        settled = outcome is None and not self._again
-        if settled:
-            self._backoff.reset()
-        self._timer = self._cluster.clock.call_later(MAX_AGE_MS if settled else self._backoff.next_ms(), self._run)
+        rest_ms = self._backoff.next_ms()
+        self._rests_until_ms = self._cluster.clock.monotonic_ms() + rest_ms
+        self._run_in(MAX_AGE_MS if outcome is None and not self._again else rest_ms)
         self._refreshed(outcome)

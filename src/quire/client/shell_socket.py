@@ -20,7 +20,7 @@ PARTS_AT_ONCE = 64
 
 
 class Loop(Protocol):
-    """What a socket needs from its event loop."""
+    """The interface of the event loop that a socket uses."""
 
     def watch(self, connection: socket.socket | int, events: int, callback: Callable[[int], None]) -> None: ...
 

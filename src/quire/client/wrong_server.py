@@ -22,7 +22,7 @@ class WrongServerError(UnreachableError):
 
 
 def what_answered(first: bytes) -> str:
-    """What sent these bytes instead of a response; the text follows the server's address."""
+    """Describes the server that sent these bytes instead of a response; the text follows the server's address."""
     if first.startswith((b"HTTP", b"<")):
         return "is an HTTP server, not a Kafka broker"
     if first.startswith(_TLS):

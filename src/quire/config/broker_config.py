@@ -51,7 +51,7 @@ class BrokerConfig(TypedValues):
         self.per_broker: dict[str, Value] = {}
         super().__init__(self._layered({}, {}))
         self.warnings: list[str] = []
-        """What the operator should know about these settings before the node starts."""
+        """Warnings about these settings for the operator, before the node starts."""
         self._topic_defaults: dict[str, Value] | None = None
         self._cluster_topic_defaults: dict[str, Value] | None = None
         self._observers: list[Callable[[list[str]], None]] = []

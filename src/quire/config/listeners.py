@@ -53,10 +53,10 @@ def check_ports(key: str, listeners: Iterable[Listener]) -> None:
     """Two listeners may share a port only if one is IPv4 and the other IPv6, or if both have port 0."""
     taken: dict[tuple[int, bool], Listener] = {}
     for listener in listeners:
-        place = (listener.port, ":" in listener.host)
-        if listener.port and place in taken:
-            raise ConfigError(key, f"{key} has {taken[place]} and {listener} on one port: give each its own.")
-        taken[place] = listener
+        port = (listener.port, ":" in listener.host)
+        if listener.port and port in taken:
+            raise ConfigError(key, f"{key} has {taken[port]} and {listener} on one port: give each its own.")
+        taken[port] = listener
 
 
 def parse_protocol_map(key: str, text: str) -> dict[str, str]:

@@ -5,7 +5,9 @@ The result is an ordinary set of static settings, as in the server.properties of
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+
+from quire.config.errors import ConfigError
 
 CONTROLLER_NAME = "CONTROLLER"
 
@@ -24,7 +26,7 @@ MOST_REPLICAS, MOST_MIN_ISR = 3, 2
 
 
 def replication_defaults(brokers: int) -> dict[str, str]:
-    """What `quire start --nodes` and `quire.testing.Cluster` set for all topics, below everything that is given.
+    """Defaults for all topics in `quire start --nodes` and `quire.testing.Cluster`; any given setting overrides them.
 
     From three brokers on, every topic survives the loss of one of them without losing an acknowledged record, and can
     still be written. With fewer, there are as many replicas as there can be, and one is enough for an acknowledgement.
@@ -38,6 +40,25 @@ def replication_defaults(brokers: int) -> dict[str, str]:
         **{name: min_isr for name in INTERNAL_TOPICS if name.endswith(".min.isr")},
         "group.initial.rebalance.delay.ms": "0",
     }
+
+
+REPLICATION_FACTORS = (
+    "default.replication.factor",
+    "offsets.topic.replication.factor",
+    "transaction.state.log.replication.factor",
+)
+
+
+def check_replication(get_int: Callable[[str], int], brokers: int) -> None:
+    """ConfigError if no topic could be created: there will not be as many brokers as replicas."""
+    for key in REPLICATION_FACTORS:
+        factor = get_int(key)
+        if factor > brokers:
+            raise ConfigError(
+                key,
+                f"{key}={factor} cannot be reached with {brokers} node{'s' if brokers > 1 else ''}: choose {brokers} "
+                "or less, or start more nodes.",
+            )
 
 
 EPHEMERAL_SETTINGS = {

@@ -65,8 +65,8 @@ def explain(error: Exception, name: str = "NAME") -> Failure:
     if isinstance(error, PermissionError) and error.filename:
         return Failure(f"{error.filename} may not be used (permission denied); {_permitted(error.filename)}.")
     if isinstance(error, OSError):
-        place = f"{error.filename}: " if error.filename else ""
-        return Failure(f"{place}{(error.strerror or str(error)).lower()}.", EXIT_FAILED)
+        path = f"{error.filename}: " if error.filename else ""
+        return Failure(f"{path}{(error.strerror or str(error)).lower()}.", EXIT_FAILED)
     return Failure(
         f"unexpected error ({type(error).__name__}: {error}); "
         "set QUIRE_DEBUG=1 to see the traceback, and please report it.",
@@ -75,7 +75,7 @@ def explain(error: Exception, name: str = "NAME") -> Failure:
 
 
 def _permitted(path: str | bytes) -> str:
-    """What to do about a file that may not be used: who owns the nearest folder that can be seen."""
+    """Advice about a file without permission: the owner of the nearest folder that can be read."""
     import os
     import pwd
 

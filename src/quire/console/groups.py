@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 class Entry(NamedTuple):
     """Where a command is, and its line in the list of commands."""
 
-    place: str  # module:attribute
+    location: str  # module:attribute
     summary: str
 
 
@@ -64,7 +64,7 @@ class LazyGroup(HelpfulGroup):
         entry = self.entries.get(cmd_name)
         if entry is None:
             return None
-        module, _, attribute = entry.place.partition(":")
+        module, _, attribute = entry.location.partition(":")
         command: click.Command = getattr(import_module(module), attribute)
         return command
 

@@ -95,7 +95,7 @@ class Stop:
 
     @property
     def exit_code(self) -> int:
-        """For a command that has something to say when it ends after a signal."""
+        """For a command that prints a message when it ends after a signal."""
         return EXIT_TERMINATED if self._number == signal.SIGTERM else EXIT_INTERRUPTED
 
     def end_if_asked(self) -> None:

@@ -1,7 +1,7 @@
 """All output of commands to standard output and standard error.
 
 Names, records and messages come from clients, and a terminal executes the control sequences in them: these may hide
-lines, write to the clipboard or type in the user's place. So `printable` replaces them with escapes such as `\\x1b`.
+lines, write to the clipboard or type input for the user. So `printable` replaces them with escapes such as `\\x1b`.
 There are three exceptions: live views, which move the cursor; colour (`colour`), which is added afterwards; and the
 records that `quire consume` writes to a pipe or a file, which stay as they are.
 """

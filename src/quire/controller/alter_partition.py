@@ -4,7 +4,8 @@ The leader decides who is in sync, and the controller whether that may count: th
 committed, and only then may the leader count the smaller ISR. Leader epoch and partition epoch say which state the
 leader has seen; a change of any other state is refused, so a leader that was replaced, or whose request arrives late,
 changes nothing. A replica joins the ISR only with the broker epoch with which it fetched (KIP-903): after a restart
-it may have lost what it had.
+it may have lost what it had. Nor does it join if its directory has failed, or before its broker has reported its new
+directory: with that report it would lose its place again, as a new and empty one.
 """
 
 from quire.config.broker_config import BrokerConfig
@@ -63,11 +64,11 @@ def _alter(
     members = _members(wanted)
     _check_isr(partition, wanted, members)
     try:
-        _check_members(image, members)
+        _check_members(image, partition, members)
     except ApiError:
         if image.brokers[broker_id].is_active:
             # An earlier request for the same may arrive when the member is eligible again. With another partition
-            # epoch it is refused then, and the leader need not wait for what becomes of it.
+            # epoch it is refused then, and the leader need not wait for its result.
             yield [_without_change(topic_id, wanted.partition_index, partition)]
         raise
     # In another order it is the same ISR, and needs no record.
@@ -138,11 +139,17 @@ def _check_isr(partition: PartitionImage, wanted: AlterPartitionRequestPartition
         )
 
 
-def _check_members(image: ClusterImage, members: Members) -> None:
+def _check_members(image: ClusterImage, partition: PartitionImage, members: Members) -> None:
+    """A leader without its directory is not refused: another is elected."""
     for broker_id, epoch in members.items():
         broker = image.brokers.get(broker_id)
         if broker is None or not broker.is_active or epoch not in (ANY_EPOCH, broker.epoch):
             raise ApiError(
                 ErrorCode.INELIGIBLE_REPLICA,
                 f"broker {broker_id} is not registered, fenced, shutting down, or has registered again",
+            )
+        if broker_id != partition.leader and elections.lost_its_directory(image, partition, broker_id):
+            raise ApiError(
+                ErrorCode.INELIGIBLE_REPLICA,
+                f"the directory of broker {broker_id} has failed, or its new one is not known yet",
             )

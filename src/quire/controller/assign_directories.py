@@ -86,8 +86,10 @@ def _assign(
             )
         )
     change = None
-    if directory not in broker.log_dirs or elections.lost_its_directory(image, partition, broker.broker_id):
+    if directory not in broker.log_dirs:
         change = elections.replica_lost(image, config, topic, index, broker.broker_id)
+    elif elections.lost_its_directory(image, partition, broker.broker_id):
+        change = elections.replica_emptied(image, config, topic, index, broker.broker_id)
     if change is None and directory in broker.log_dirs:
         change = elections.replica_found(image, config, topic, index, broker.broker_id)
     return records if change is None else [*records, change]

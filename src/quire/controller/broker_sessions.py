@@ -1,4 +1,4 @@
-"""The sessions of brokers with the active controller: who is alive, who has ended, and who is fenced for it.
+"""The sessions of brokers with the active controller: which brokers are alive, and which are fenced because they ended.
 
 A session ends when no heartbeat came within `broker.session.timeout.ms`, or earlier if the broker's process is seen to
 be gone (`failure_detection.py`). A controller that was frozen itself gives every broker a new session.

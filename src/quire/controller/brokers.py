@@ -175,10 +175,10 @@ def register_controller(
 def unregister_broker(
     image: ClusterImage, config: BrokerConfig, request: UnregisterBrokerRequest
 ) -> Portions[UnregisterBrokerResponse]:
-    """For a broker that will not come back. As in `register_broker`, the last portion is complete by itself.
+    """For a broker that will not return. As in `register_broker`, the last portion is complete by itself.
 
-    It stays eligible where it was: with its place, a partition could elect a replica that lacks acknowledged records
-    although the topic does not allow it. If the broker comes back all the same, it loses the place then.
+    It stays in the sets of eligible replicas: without it, a partition could elect a replica that lacks acknowledged
+    records although the topic does not allow that. If the broker does return, it leaves these sets then.
     """
     broker_id = request.broker_id
     if broker_id in image.brokers:

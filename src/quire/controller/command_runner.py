@@ -1,8 +1,8 @@
 """Runs the commands of the active controller: a manager makes records and a response, the runner writes and answers.
 
 The runner keeps the controller's image. It is ahead of the committed one by the records that are written but not yet
-committed, so that a command sees the effects of the one before it without waiting for the disk. A response is sent
-when everything that it may rest on is committed. Commands that change many things run in turns; see `Portions`.
+committed, so that a command sees the effects of the one before it without waiting for the disk. A response is sent when
+everything that it may depend on is committed. Commands that change many things run in turns; see `Portions`.
 """
 
 import logging
@@ -95,7 +95,7 @@ class CommandRunner:
         self._queue.committed(offset)
 
     def stop(self) -> None:
-        """Refuses everything that waits: what becomes of its records is up to the next leader."""
+        """Refuses everything that waits: the next leader decides about its records."""
         self._stopped = True
         self._queue.refuse_all()
 

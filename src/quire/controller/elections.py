@@ -4,6 +4,10 @@ A leader is elected from the ISR, whose members have everything that was acknowl
 (KIP-966) a member that leaves the ISR while this is below min.insync.replicas stays eligible, and electing it is as
 safe. Without that feature the last member stays in the ISR. If no replica of either set is up, the partition has no
 leader, unless `unclean.leader.election.enable` allows any replica to lead, at the price of losing data.
+
+If all members of both sets may have lost records, the last leader may lead again when it is back (`last_known_elr`). If
+it has lost its whole disk, the others are in its place: an empty leader would empty them, too. A single one of them
+leads, because what it lacks is gone; if there are several, the operator must allow an unclean election.
 """
 
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping
@@ -66,24 +70,28 @@ def change_partition(
     *,
     without: int | None = None,
     unclean_shutdown: bool = False,
+    is_empty: bool = False,
     isr: tuple[int, ...] | None = None,
     leader_recovery_state: int | None = None,
 ) -> PartitionChangeRecord | None:
     """The change that gives the partition the best leader and ISR, or None if it has them.
 
-    `without` leaves the ISR; after an unclean shutdown it may have lost records and is not eligible either. `isr` and
-    `leader_recovery_state` are what the leader asks for.
+    `without` leaves the ISR; after an unclean shutdown it may have lost records and is not eligible either, and if it
+    `is_empty`, it has lost all of them. `isr` and `leader_recovery_state` are what the leader asks for.
     """
     isr = tuple(each for each in (partition.isr if isr is None else isr) if each != without)
     elr = tuple(each for each in partition.elr if not (unclean_shutdown and each == without))
     gone = without if unclean_shutdown else None
     # Before the election: a replica that leaves the ISR now may lead, and no other may while it is down.
     elr, last_known = _eligible(partition, isr, elr, gone, rules)
-    leader, unclean = _elect(partition, isr, elr, can_lead, rules)
+    last_leader = _known_without(without if is_empty else None, _last_leader(partition), partition)
+    leader, unclean = _elect(partition, isr, elr, last_leader, can_lead, rules)
     if leader not in (NO_LEADER, *isr):
         # From the ELR, or unclean: only the new leader is in sync with itself.
         isr = (leader,)
         elr, last_known = ((), ()) if unclean else _eligible(partition, isr, elr, gone, rules)
+    if leader == NO_LEADER:
+        last_known = last_leader
     if not isr and not rules.eligible_leader_replicas:
         isr = partition.isr
     record = PartitionChangeRecord(partition_id=index, topic_id=topic_id)
@@ -106,7 +114,12 @@ def change_partition(
 
 
 def _elect(
-    partition: PartitionImage, isr: tuple[int, ...], elr: tuple[int, ...], can_lead: CanLead, rules: ElectionRules
+    partition: PartitionImage,
+    isr: tuple[int, ...],
+    elr: tuple[int, ...],
+    last_leader: tuple[int, ...],
+    can_lead: CanLead,
+    rules: ElectionRules,
 ) -> tuple[int, bool]:
     """The leader, and whether it may lack acknowledged records."""
     eligible = elr if rules.eligible_leader_replicas else ()
@@ -115,11 +128,11 @@ def _elect(
         for candidate in (partition.leader, *partition.replicas):
             if candidate in members and can_lead(candidate):
                 return candidate, False
-    last_known = partition.last_known_elr
-    if rules.eligible_leader_replicas and not isr and not eligible and len(last_known) == 1 and can_lead(last_known[0]):
-        return last_known[0], True
+    none_is_left = rules.eligible_leader_replicas and not isr and not eligible
+    if none_is_left and len(last_leader) == 1 and can_lead(last_leader[0]):
+        return last_leader[0], True
     if rules.unclean:
-        for candidate in partition.replicas:
+        for candidate in sorted(partition.replicas, key=lambda each: each not in last_leader):
             if can_lead(candidate):
                 return candidate, True
     return NO_LEADER, False
@@ -138,11 +151,25 @@ def _eligible(
     elr = tuple(each for each in candidates if each not in isr and each != gone)
     known = dict.fromkeys((*partition.last_known_elr, *partition.elr, *partition.isr))
     last_known = tuple(each for each in known if each not in isr and each not in elr)
-    if not isr:
-        # The last leader has the most records: the partition waits for it if no other replica returns.
-        led_last = partition.leader if partition.leader != NO_LEADER else next(iter(partition.last_known_elr), None)
-        last_known = () if led_last is None else (led_last,)
     return elr, last_known
+
+
+def _last_leader(partition: PartitionImage) -> tuple[int, ...]:
+    """It has the most records: a partition without a leader waits for it if no other replica returns.
+
+    It is remembered from the moment when there is no leader, whether or not the ISR has members then: they may return
+    without what they had. Where it was not remembered, because the feature came later, a member of the ISR is as good.
+    """
+    if partition.leader != NO_LEADER:
+        return (partition.leader,)
+    return partition.last_known_elr or partition.isr[:1]
+
+
+def _known_without(emptied: int | None, last_leader: tuple[int, ...], partition: PartitionImage) -> tuple[int, ...]:
+    """If the last leader is empty now, all other replicas take its place: none of them is known to have the most."""
+    if emptied not in last_leader:
+        return last_leader
+    return tuple(each for each in partition.replicas if each != emptied) or last_leader
 
 
 def settle(
@@ -208,6 +235,13 @@ def replica_lost(
 ) -> PartitionChangeRecord | None:
     """Removes one replica of `broker_id`: its directory has failed, and what was not synced there may be lost."""
     return _without(image, config, topic, index, broker_id, unclean_shutdown=True)
+
+
+def replica_emptied(
+    image: ClusterImage, config: BrokerConfig, topic: TopicImage, index: int, broker_id: int
+) -> PartitionChangeRecord | None:
+    """Removes one replica of `broker_id`: it is a new one, in another directory than the one that is gone."""
+    return _without(image, config, topic, index, broker_id, unclean_shutdown=True, is_empty=True)
 
 
 def replica_found(
@@ -296,15 +330,17 @@ def _without(
     broker_id: int,
     *,
     unclean_shutdown: bool,
+    is_empty: bool = False,
 ) -> PartitionChangeRecord | None:
-    """The change that removes the broker, if the partition has it. Its place as the last of an ISR is kept."""
+    """The change that removes the broker, if the partition has it. The last member of an ISR stays in it."""
     partition = topic.partitions[index]
     in_isr = broker_id in partition.isr
     may_leave = in_isr and (len(partition.isr) > 1 or has_eligible_leader_replicas(image.features))
     in_elr = unclean_shutdown and broker_id in partition.elr
-    if broker_id != partition.leader and not may_leave and not in_elr:
+    led_last = is_empty and broker_id in partition.last_known_elr
+    if broker_id != partition.leader and not (may_leave or in_elr or led_last):
         return None
-    return _change(image, config, topic, index, left=broker_id, unclean_shutdown=unclean_shutdown)
+    return _change(image, config, topic, index, left=broker_id, unclean_shutdown=unclean_shutdown, is_empty=is_empty)
 
 
 def _change(
@@ -315,6 +351,7 @@ def _change(
     *,
     left: int | None = None,
     unclean_shutdown: bool = False,
+    is_empty: bool = False,
     rules: ElectionRules | None = None,
 ) -> PartitionChangeRecord | None:
     partition = topic.partitions[index]
@@ -324,7 +361,14 @@ def _change(
 
     rules = rules or rules_for(image, config, topic)
     return change_partition(
-        partition, topic.topic_id, index, can_lead, rules, without=left, unclean_shutdown=unclean_shutdown
+        partition,
+        topic.topic_id,
+        index,
+        can_lead,
+        rules,
+        without=left,
+        unclean_shutdown=unclean_shutdown,
+        is_empty=is_empty,
     )
 
 

@@ -1,8 +1,9 @@
 """Which brokers hold the replicas of new partitions, unless the request names them.
 
-Replicas go round the racks, and within a rack round its brokers; each partition starts one further. So the replicas of
-a partition are on as many racks as possible, and leaders and replicas are spread evenly. The first partition starts at
-a random place. A fenced broker gets a replica only if there are too few others, and never the first one, which leads.
+Replicas are assigned to racks in turn, and within a rack to its brokers in turn; each partition starts one further. So
+the replicas of a partition are on as many racks as possible, and leaders and replicas are spread evenly. The first
+partition starts at a random place. A fenced broker gets a replica only if there are too few others, and never the first
+one, which leads.
 """
 
 from collections.abc import Iterable

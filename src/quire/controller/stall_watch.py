@@ -19,6 +19,6 @@ class StallWatch:
         return self._limit_ms / 2
 
     def look(self, now_ms: float) -> float:
-        """How long the process stood still, or 0 if that was not longer than the limit."""
+        """How long the process was paused, or 0 if that was not longer than the limit."""
         gap_ms, self._looked_ms = now_ms - self._looked_ms, now_ms
         return gap_ms if gap_ms > self._limit_ms else 0.0

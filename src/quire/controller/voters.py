@@ -4,7 +4,7 @@ The voters are control records of the log, not of the image, so these requests g
 one change at a time and answers when that is committed.
 """
 
-from quire.metadata.features import KRAFT_VERSION, SUPPORTED
+from quire.metadata.features import KRAFT_VERSION, SUPPORTED, has_controller_registrations
 from quire.metadata.image import ClusterImage
 from quire.pending import Pending, completed
 from quire.protocol.errors import ApiError, ErrorCode
@@ -28,6 +28,11 @@ def add_voter(
     error = _wrong_cluster(cluster_id, request.cluster_id)
     if error is None and not request.listeners:
         error = ApiError(ErrorCode.INVALID_REQUEST, "a voter needs an address")
+    if error is None and _is_only_a_broker(image, request.voter_id):
+        error = ApiError(
+            ErrorCode.INVALID_REQUEST,
+            f"node {request.voter_id} is only a broker and cannot vote; add controller to its process.roles first",
+        )
     if error is not None:
         return completed(AddRaftVoterResponse(error_code=error.code, error_message=error.message))
     voter = Voter(
@@ -104,8 +109,14 @@ def _wrong_cluster(cluster_id: str, named: str | None) -> ApiError | None:
     return ApiError(ErrorCode.INCONSISTENT_CLUSTER_ID, f"this is cluster {cluster_id}, not {named}")
 
 
+def _is_only_a_broker(image: ClusterImage, node_id: int) -> bool:
+    """It would count towards every majority and never grant a vote."""
+    registers = has_controller_registrations(image.metadata_version)
+    return registers and node_id in image.brokers and node_id not in image.controllers
+
+
 def _supported(image: ClusterImage, node_id: int) -> tuple[int, int]:
-    """What a controller said of itself when it registered; every node of Quire knows both versions."""
+    """The versions in a controller's registration; every Quire node supports both."""
     controller = image.controllers.get(node_id)
     if controller is None:
         return SUPPORTED[KRAFT_VERSION]

@@ -1,7 +1,7 @@
 """Responses that wait for the log: each is sent when everything written before it is committed.
 
-A response that wrote nothing waits too, because it may rest on records that are not committed yet. When leadership is
-lost, the next leader decides what becomes of the records, and every response that waits is replaced by a refusal.
+A response that wrote nothing waits too, because it may depend on records that are not committed yet. When leadership is
+lost, the next leader decides about the records, and every response that waits is replaced by a refusal.
 """
 
 import logging

@@ -13,6 +13,8 @@ RECOVERED, RECOVERING = 0, 1
 
 UNASSIGNED_DIRECTORY = uuids.ZERO
 """The directory of a replica whose broker has not reported it yet."""
+LOST_DIRECTORY = bytes(15) + b"\x01"
+"""The directory of a replica that its broker does not have any more."""
 MIGRATING_DIRECTORY = bytes(15) + b"\x02"
 """What Kafka calls the directory of a replica from before directories had ids."""
 

@@ -58,7 +58,7 @@ def take_turn(connection: "Connection", owner: ConnectionOwner, size: int) -> No
 
 
 def _handle(connection: "Connection", owner: ConnectionOwner, frame: memoryview) -> bool:
-    """False if the requests behind this one have to wait for it."""
+    """False if the requests after this one have to wait for it."""
     owner.counters.requests += 1
     answer = owner.handle(connection.info, frame)
     if isinstance(answer, Pending):

@@ -21,7 +21,7 @@ _LENGTH_BYTES = 4
 _SHORTEST_FRAME = 8
 """The shortest possible request header: API key, version and correlation id."""
 _BEYOND_BYTES = 4096
-"""Room behind a large frame's end: a receive that does not fill it shows that nothing else has arrived yet."""
+"""Room after a large frame's end: a receive that does not fill it shows that nothing else has arrived yet."""
 _QUICK_GROWTH = 8
 """How much larger each next buffer of a frame is, up to a megabyte: a typical large frame is moved at most twice.
 
@@ -136,7 +136,7 @@ class FrameReader:
 
     @property
     def incomplete(self) -> bool:
-        """Whether there are bytes behind the last frame."""
+        """Whether there are bytes after the last frame."""
         return self._start < self._end
 
     @property
@@ -156,7 +156,7 @@ class FrameReader:
 
     @property
     def unread_bytes(self) -> int:
-        """How many bytes there are behind the last frame."""
+        """How many bytes there are after the last frame."""
         return self._end - self._start
 
     @property

@@ -1,6 +1,6 @@
 """A broker's life as the controller sees it: registered and fenced, unfenced once it has caught up, shutting down.
 
-A broker on the node of its own controller takes the same way, with the same messages as any other broker. It sends
+A broker on the same node as the active controller sends the same messages as any other broker. It sends
 heartbeats for as long as the node runs, to whichever node is the active controller. What is refused or lost is sent
 again. If the controller does not know the broker's registration, the broker registers again.
 """
@@ -115,6 +115,10 @@ class BrokerLifecycle:
         left, self._leaving = self._leaving, None
         if left is not None:
             left()
+
+    @property
+    def has_ended(self) -> bool:
+        return self._ended
 
     def end(self) -> None:
         self._ended = True

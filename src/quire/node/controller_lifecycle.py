@@ -2,6 +2,8 @@
 
 The registration has the controller's addresses and the feature levels that it supports, so that no feature is raised to
 a level that one of the controllers does not know. The broker on the same node registers by itself.
+
+A registration that replaces this one while this process runs is that of a second process with the same `node.id`.
 """
 
 import logging
@@ -23,7 +25,17 @@ log = logging.getLogger("quire.controller")
 
 
 class ControllerLifecycle:
-    __slots__ = ("_backoff", "_clock", "_ended", "_is_sending", "_registration", "_replica", "_timer", "_to_controller")
+    __slots__ = (
+        "_backoff",
+        "_clock",
+        "_ended",
+        "_is_sending",
+        "_registration",
+        "_replica",
+        "_timer",
+        "_to_controller",
+        "_was_registered",
+    )
 
     def __init__(
         self,
@@ -41,6 +53,7 @@ class ControllerLifecycle:
         self._backoff = Backoff(random)
         self._timer: Timer | None = None
         self._is_sending = False
+        self._was_registered = False
         self._ended = False
 
     def start(self) -> None:
@@ -65,6 +78,18 @@ class ControllerLifecycle:
     def _metadata_changed(self, _image: ClusterImage, delta: ImageDelta) -> None:
         if delta.features:
             self._register()  # From some metadata.version on, controllers register.
+        if self._registration.controller_id in delta.controllers:
+            self._registration_changed()
+
+    def _registration_changed(self) -> None:
+        if self._was_registered and not self.is_registered and not self._ended:
+            log.error(
+                "another process has registered as controller %d: two processes with one node.id and one directory "
+                "vote twice, and committed metadata could be lost; stop the one that should not run, and give it a "
+                "node.id and a directory of its own",
+                self._registration.controller_id,
+            )
+        self._was_registered = self.is_registered
 
     def _register(self) -> None:
         is_possible = has_controller_registrations(self._replica.image.metadata_version)

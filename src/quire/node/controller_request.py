@@ -26,7 +26,7 @@ LONGEST_BACKOFF_MS = 500.0
 _NOT_CONTROLLER = (ErrorCode.NOT_CONTROLLER, ErrorCode.NOT_LEADER_OR_FOLLOWER)
 """The latter is the answer of the metadata log, to requests about its voters and its version."""
 
-_PLACES_OF_ERRORS = ("topics", "responses", "results")
+_LISTS_WITH_ERRORS = ("topics", "responses", "results")
 
 
 class ControllerRequest(Generic[R]):
@@ -127,6 +127,6 @@ def says_not_controller(response: object) -> bool:
         return True
     return any(
         getattr(part, "error_code", ErrorCode.NONE) == ErrorCode.NOT_CONTROLLER
-        for place in _PLACES_OF_ERRORS
-        for part in getattr(response, place, None) or ()
+        for name in _LISTS_WITH_ERRORS
+        for part in getattr(response, name, None) or ()
     )

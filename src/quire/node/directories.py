@@ -1,7 +1,8 @@
 """Taking the data directories at start: each locked, and all of one cluster and node.
 
 Empty directories of a node that is alone are formatted. In a cluster the directory of the metadata log must have been
-formatted by an operator: a voter whose disk was emptied must not return without the votes it has given.
+formatted by an operator or the supervisor: a voter whose disk was emptied must not return without the votes it has
+given, nor the only voter as that of another cluster.
 
 A start that must not use a directory leaves nothing in it: the directories are checked before the first one is locked,
 which creates a file, and again under the locks.
@@ -23,14 +24,24 @@ IGNORED_WHEN_EMPTY = (LOCK_FILE, "lost+found")
 
 
 def open_directories(
-    config: BrokerConfig, *, disk: Disk, clock: Clock, jobs: Jobs, random: Random, on_failure: OnFailure
+    config: BrokerConfig,
+    *,
+    may_format: bool,
+    disk: Disk,
+    clock: Clock,
+    jobs: Jobs,
+    random: Random,
+    on_failure: OnFailure,
 ) -> dict[str, LogDirectory]:
     """The directories by path, that of the metadata log among them; DataDirectoryError when one must not be used.
+
+    `may_format` is false if the caller has formatted the node: a directory that is empty was lost.
 
     One whose disk does not work is offline from the start and the others serve, as if it had failed later; but not
     without the metadata log, nor when no directory works.
     """
-    _refuse_foreign(disk, config)
+    formats_itself = may_format and config.topology.is_alone
+    _refuse_foreign(disk, config, formats_itself)
     opened: dict[str, LogDirectory] = {}
     unusable: dict[str, OSError] = {}
     try:
@@ -52,7 +63,7 @@ def open_directories(
             first = next(iter(unusable.values()))
             raise DataDirectoryError(f"no data directory can be used ({first}); make one writable, or change log.dirs.")
         metas = {path: directory.meta for path, directory in opened.items()}
-        _check_that_metadata_is_not_lost(config, metas)
+        _check_that_metadata_is_not_lost(config, metas, formats_itself)
         empty = [path for path, meta in metas.items() if meta is None]
         is_new_node = len(empty) == len(opened)
         format_node(disk, random, config, now_ms=clock.now_ms(), unusable=unusable)
@@ -92,7 +103,7 @@ def check_that_no_log_is_there_twice(directories: list[LogDirectory], image: Clu
                 )
 
 
-def _refuse_foreign(disk: Disk, config: BrokerConfig) -> None:
+def _refuse_foreign(disk: Disk, config: BrokerConfig, formats_itself: bool) -> None:
     """DataDirectoryError if a directory is of another program, node or cluster. Only reads."""
     metas: dict[str, MetaProperties | None] = {}
     for path in config.data_dirs:
@@ -101,7 +112,7 @@ def _refuse_foreign(disk: Disk, config: BrokerConfig) -> None:
             if meta is None and disk.is_dir(path):
                 _check_empty(disk, path)
             metas[path] = meta
-    _check_that_metadata_is_not_lost(config, metas)
+    _check_that_metadata_is_not_lost(config, metas, formats_itself)
     cluster_id = None
     for path, meta in metas.items():
         if meta is not None:
@@ -109,20 +120,27 @@ def _refuse_foreign(disk: Disk, config: BrokerConfig) -> None:
             cluster_id = meta.cluster_id
 
 
-def _check_that_metadata_is_not_lost(config: BrokerConfig, metas: Mapping[str, MetaProperties | None]) -> None:
+def _check_that_metadata_is_not_lost(
+    config: BrokerConfig, metas: Mapping[str, MetaProperties | None], formats_itself: bool
+) -> None:
     folder = config.metadata_log_dir
     if folder in metas and metas[folder] is None and any(metas.values()):
         raise DataDirectoryError(
             f"{folder} should hold the metadata log and is empty, though others are not; "
             "mount or restore it, or start a new node with empty directories."
         )
-    if folder in metas and metas[folder] is None and not config.topology.is_alone:
+    if folder in metas and metas[folder] is None and not formats_itself:
         raise DataDirectoryError(_not_formatted(config))
 
 
 def _not_formatted(config: BrokerConfig) -> str:
     topology, command = config.topology, "`quire storage format --cluster-id ID`"
     start = f"{config.metadata_log_dir} is not formatted"
+    if topology.is_alone:
+        return (
+            f"{start}, although it was: restore it, because this is the only controller, and the metadata of the "
+            "cluster is lost without it; for a new cluster, choose another directory."
+        )
     if not topology.is_controller:
         return f"{start}: run {command} with the id of the cluster that this broker is to join."
     start = f"{start}, and only a node that is alone formats its directory itself"

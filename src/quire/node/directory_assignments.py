@@ -11,25 +11,17 @@ from quire.client.backoff import Backoff
 from quire.metadata.delta import ImageDelta
 from quire.metadata.features import has_directories
 from quire.metadata.image import ClusterImage
-from quire.metadata.partition_image import UNASSIGNED_DIRECTORY
+from quire.node.assignment_request import MOST_REPLICAS, assignment_request
 from quire.node.broker_lifecycle import BrokerLifecycle
 from quire.node.partitions import Partitions
 from quire.node.partitions.hosted import PartitionId
 from quire.node.to_controller import ToController
 from quire.protocol.errors import ErrorCode
-from quire.protocol.messages.assign_replicas_to_dirs import (
-    AssignReplicasToDirsRequest,
-    AssignReplicasToDirsRequestDirectoryData,
-    AssignReplicasToDirsRequestPartitionData,
-    AssignReplicasToDirsRequestTopicData,
-    AssignReplicasToDirsResponse,
-)
+from quire.protocol.messages.assign_replicas_to_dirs import AssignReplicasToDirsResponse
 from quire.seams import Clock, Random, Timer
 
 log = logging.getLogger("quire.partitions")
 
-MOST_REPLICAS = 2_000
-"""Of one report."""
 DELAY_MS = 10.0
 """Replicas that are created together are reported together."""
 
@@ -89,8 +81,13 @@ class DirectoryAssignments:
 
     def _may_differ(self, key: PartitionId) -> bool:
         known = self._in_image(key)
+        if known is None:
+            return False
         actual = self._partitions.directory_id_of(*key)
-        return known is not None and (known == UNASSIGNED_DIRECTORY if actual is None else known != actual)
+        if actual is not None:
+            return known != actual
+        # A log that is not open yet will be in one of the directories; one that is offline stays where it is.
+        return not self._partitions.is_offline(*key) and known not in self._partitions.directory_ids()
 
     def _in_image(self, key: PartitionId) -> bytes | None:
         """None if this broker has no replica of the partition."""
@@ -114,7 +111,7 @@ class DirectoryAssignments:
                 sent.append(key)
         if sent:
             self._is_sending = True
-            request = _request(self._node_id, self._broker.epoch, by_directory)
+            request = assignment_request(self._node_id, self._broker.epoch, by_directory)
             self._to_controller.assign_replicas_to_dirs(request).when_done(
                 lambda response: self._answered(response, sent)
             )
@@ -132,25 +129,3 @@ class DirectoryAssignments:
             self._wanted.pop(key, None)
         if self._wanted:
             self._send_later(DELAY_MS)
-
-
-def _request(
-    node_id: int, epoch: int, by_directory: dict[bytes, dict[bytes, list[int]]]
-) -> AssignReplicasToDirsRequest:
-    return AssignReplicasToDirsRequest(
-        broker_id=node_id,
-        broker_epoch=epoch,
-        directories=[
-            AssignReplicasToDirsRequestDirectoryData(
-                id=directory,
-                topics=[
-                    AssignReplicasToDirsRequestTopicData(
-                        topic_id=topic_id,
-                        partitions=[AssignReplicasToDirsRequestPartitionData(partition_index=each) for each in indexes],
-                    )
-                    for topic_id, indexes in topics.items()
-                ],
-            )
-            for directory, topics in by_directory.items()
-        ],
-    )

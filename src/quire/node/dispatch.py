@@ -160,7 +160,7 @@ class Dispatcher:
         try:
             if route.flexible_header:
                 position = skip_tags(frame, position, HEADER_TAGS_MAX)
-            # Bytes behind the request are ignored, as Kafka does: librdkafka's Metadata v13 has three too many.
+            # Bytes after the request are ignored, as Kafka does: librdkafka's Metadata v13 has three too many.
             request, _ = route.decode(frame, position)
         except ProtocolError as error:
             raise CloseConnection(f"{route.name} v{version} cannot be read: {error}") from None

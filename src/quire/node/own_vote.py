@@ -1,8 +1,10 @@
-"""Keeps a controller's own entry in the voter set right (KIP-853).
+"""Keeps a controller's own entry in the voter set up to date (KIP-853).
 
 A voter whose addresses changed tells the leader. In a static quorum (kraft.version 0) each voter tells the leader its
 directory id once per leader, which the upgrade to kraft.version 1 needs. With `controller.quorum.auto.join.enable` a
 controller that is not a voter asks to become one, and removes the voter that it was before its disk was replaced.
+
+A controller whose settings name no other one formats an empty disk by itself. So it warns when others vote, too.
 """
 
 import logging
@@ -95,6 +97,7 @@ class OwnVote:
         "_cluster_id",
         "_ended",
         "_interval_ms",
+        "_is_alone",
         "_is_sending",
         "_log",
         "_may_join",
@@ -112,13 +115,16 @@ class OwnVote:
         clock: Clock,
         interval_ms: int,
         may_join: bool,
+        is_alone: bool,
     ) -> None:
+        """`is_alone`: as far as the settings say."""
         self._log = metadata_log
         self._to_controller = to_controller
         self._cluster_id = cluster_id
         self._clock = clock
         self._interval_ms = interval_ms
         self._may_join = may_join
+        self._is_alone = is_alone
         self._reported_in = -1
         """The epoch whose leader knows this controller's directory."""
         self._is_sending = False
@@ -135,6 +141,7 @@ class OwnVote:
 
     def _check(self) -> None:
         self._timer = self._clock.call_later(self._interval_ms, self._check)
+        self._warn_if_settings_are_old()
         if self._is_sending or self._ended or self._log.leader_id is None:
             return
         request = wanted_change(
@@ -149,6 +156,16 @@ class OwnVote:
         if request is not None:
             self._is_sending = True
             self._send(request, self._log.epoch)
+
+    def _warn_if_settings_are_old(self) -> None:
+        others = self._log.voters.others(self._log.key)
+        if self._is_alone and others:
+            self._is_alone = False
+            log.warning(
+                "controller.quorum.bootstrap.servers names this controller alone, but node %s votes, too: add the "
+                "other controllers; without them this node would found another cluster if its disk were emptied",
+                ", ".join(map(str, others)),
+            )
 
     def _send(self, request: Wanted, epoch: int) -> None:
         match request:

@@ -79,7 +79,8 @@ class Refusals:
 
     def candidate(self, candidate: ReplicaKey, peer: str) -> None:
         """A node asks for votes. As in Kafka any node may get them: this node's voters may be out of date."""
-        if not self._node.metadata.log.voters.includes(candidate):
+        voters = self._node.metadata.log.voters
+        if len(voters) and not voters.includes(candidate):
             self._log.info(
                 "node %d at %s asks for votes, and is not a voter as far as this node knows: it was removed, or added "
                 "lately; if it should vote, add it with `quire quorum add`",

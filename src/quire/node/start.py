@@ -9,6 +9,7 @@ import logging
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import cache
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from quire.config.listeners import Listener
@@ -16,17 +17,20 @@ from quire.config.topic_config import TopicConfig
 from quire.controller.metadata_replica import MetadataReplica
 from quire.metadata.delta import ImageDelta
 from quire.metadata.image import ClusterImage, TopicImage
-from quire.node.broker_lifecycle import BrokerLifecycle
+from quire.node.broker_lifecycle import NO_EPOCH, BrokerLifecycle
 from quire.node.controller_lifecycle import ControllerLifecycle
 from quire.node.directories import check_that_no_log_is_there_twice, open_directories
 from quire.node.directory_assignments import DirectoryAssignments
+from quire.node.lost_replicas import LostReplicas
 from quire.node.node_state import NodeState
 from quire.node.own_vote import OwnVote
-from quire.node.previous_registration import previous_epoch, remember
+from quire.node.partitions.hosted import PartitionId
+from quire.node.previous_registration import lost_replicas, previous_epoch, register_from, remember
 from quire.node.raft_peers import RaftPeers
 from quire.node.registration import as_broker, as_controller, controller_endpoints
 from quire.node.to_controller import ToController
 from quire.node.topic_settings import log_config
+from quire.raft.metadata_log import MetadataLog
 from quire.storage import LogConfig
 from quire.storage.directory.log_directory import LogDirectory
 from quire.storage.directory.reserve import Reserve
@@ -46,8 +50,11 @@ LOADING_JOBS = 2
 
 FIRST_PATIENCE_MS = 3_000
 """After this time the log says what the start waits for: a user may have forgotten the other controllers."""
-CATCH_UP_PATIENCE_MS = 30_000
+CATCH_UP_PATIENCE_MS = 10_000
 """Then this is the time between two warnings."""
+
+REASONS_MAX = 5
+"""How many controllers that do not answer it names."""
 
 
 class NodeStart:
@@ -56,6 +63,7 @@ class NodeStart:
         "_follows_image",
         "_image_before_loading",
         "_incarnation_id",
+        "_lost",
         "_node",
         "_removed_topics",
     )
@@ -67,6 +75,8 @@ class NodeStart:
         self._follows_image = False
         """Whether partitions and coordinators are what the image says."""
         self._image_before_loading = ClusterImage()
+        self._lost: list[PartitionId] = []
+        """Replicas that the controller does not know to be lost."""
         self._removed_topics: list[TopicImage] = []
         """Topics that were deleted before the partitions follow the image, while the controller listener answers."""
 
@@ -77,6 +87,7 @@ class NodeStart:
         node, config = self._node, self._node.config
         directories = open_directories(
             config,
+            may_format=node.may_format,
             disk=node.disk,
             clock=node.clock,
             jobs=node.jobs,
@@ -141,6 +152,7 @@ class NodeStart:
             clock=node.clock,
             interval_ms=node.config.get_int("controller.quorum.fetch.timeout.ms"),
             may_join=node.config.get_bool("controller.quorum.auto.join.enable"),
+            is_alone=node.config.topology.is_alone,
         )
         node.own_vote.start()
 
@@ -176,7 +188,7 @@ class NodeStart:
                 log.warning(
                     "still waiting for the metadata log after another %d s: %s",
                     CATCH_UP_PATIENCE_MS // 1000,
-                    self._what_is_missing(),
+                    _what_is_missing(self._node.metadata.log),
                 )
                 self._catch_up()
 
@@ -184,17 +196,7 @@ class NodeStart:
 
     def _tell_what_is_missing(self) -> None:
         if not self._node.progress.is_stopping:
-            log.info("waiting for the metadata log: %s", self._what_is_missing())
-
-    def _what_is_missing(self) -> str:
-        if self._node.to_controller.knows_controller:
-            return "this node is still reading it"
-        ids = self._node.metadata.log.voters.ids
-        if not ids:
-            return "no controller in controller.quorum.bootstrap.servers has answered; are they up?"
-        if ids == [self._node.node_id]:
-            return "this node, the only controller, is still opening it"
-        return f"no active controller is known; most of the controllers {', '.join(map(str, ids))} must be up"
+            log.info("waiting for the metadata log: %s", _what_is_missing(self._node.metadata.log))
 
     def _caught_up(self) -> None:
         self._first_patience.cancel()
@@ -249,14 +251,18 @@ class NodeStart:
     # --- REGISTERING
 
     def _register(self) -> None:
-        node = self._node
+        node, directories = self._node, self._node.partitions.directories()
+        epoch = previous_epoch(directories, node.image, node.node_id)
+        if epoch != NO_EPOCH:
+            register_from(directories, epoch, self._incarnation_id)
+            self._lost = lost_replicas(directories, self._image_before_loading, node.node_id)
         registration = as_broker(
             node.config,
             node.cluster_id,
             self._incarnation_id,
             node.ports,
-            [directory.meta.directory_id for directory in node.partitions.directories() if directory.meta],
-            previous_epoch(node.partitions.directories(), self._image_before_loading, node.node_id),
+            [directory.meta.directory_id for directory in directories if directory.meta],
+            epoch,
         )
         node.broker = BrokerLifecycle(
             node.to_controller,
@@ -289,8 +295,16 @@ class NodeStart:
             return  # It is stopping, or has registered again.
         with self._failing():
             node.progress.enter(NodeState.FENCED)
+            assert node.broker is not None, "it has registered"
+            lost = LostReplicas(node.to_controller, node.broker, node.node_id, self._lost, clock=node.clock)
+            lost.report().when_done(lambda _: self._lost_reported())
+
+    def _lost_reported(self) -> None:
+        if self._node.progress.is_stopping:
+            return
+        with self._failing():
             self._follow_image()
-            node.partitions.set_strays_aside()
+            self._node.partitions.set_strays_aside()
 
     def _follow_image(self) -> None:
         """Until now topics could be created and deleted without this node's partitions."""
@@ -332,6 +346,23 @@ class NodeStart:
         else:
             log.error("the node failed while it started", exc_info=error)
             self._node.fail(f"the node cannot start: {error!r}")
+
+
+def _what_is_missing(metadata_log: MetadataLog) -> str:
+    if metadata_log.is_taken_for_leader:
+        return "the other controllers say that this node leads them; does another process have its node.id?"
+    if metadata_log.leader_id is not None:
+        return "this node is behind the active controller, or most of the controllers are down"
+    unanswered = islice(metadata_log.unanswered.items(), REASONS_MAX)
+    reasons = "; ".join(why if str(address) in why else f"{address}: {why}" for address, why in unanswered)
+    ids = ", ".join(map(str, metadata_log.voters.ids))
+    if not ids and not reasons:
+        return (
+            "the controllers answer, and no active one is known; if the cluster is new, format its first controllers "
+            "with --initial-controllers, or a single one with --standalone"
+        )
+    up = f"most of the controllers {ids} must be up" if ids else "are those in controller.quorum.bootstrap.servers up?"
+    return f"no active controller is known; {up}" + (f" ({reasons})" if reasons else "")
 
 
 def each_of(

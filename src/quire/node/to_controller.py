@@ -1,4 +1,4 @@
-"""The one way from a node's other parts to the active controller, on this node or on another.
+"""The only path from a node's other parts to the active controller, on this node or on another.
 
 Handlers, the broker's lifecycle and the coordinators call these methods, and no part of a node reaches the controller
 in any other way. If this node leads the metadata quorum, a call is a local one. Otherwise it is a request to the node

@@ -18,7 +18,7 @@ M = TypeVar("M", bound=Message)
 M_contra = TypeVar("M_contra", bound=Message, contravariant=True)
 
 Decoder: TypeAlias = Callable[[Buffer, int], tuple[M, int]]
-"""`(data, position) -> (message, position behind it)`."""
+"""`(data, position) -> (message, position after it)`."""
 
 
 SlicedEncoder: TypeAlias = Callable[[M, bytearray], Generator[None, None, None]]

@@ -10,7 +10,7 @@ the next variable one, are read by a single `unpack_from`; structures are inline
 - Schemas do not recurse, so neither do decoders.
 
 Indexing and slicing is faster with bytes than with a memoryview, so messages are copied into bytes first, except
-messages with records, and headers, which have records behind them.
+messages with records, and headers, which are followed by other data.
 
 The function is as lenient as Kafka (any negative length is null, tags may be in any order, the last of two equal tags
 counts), except that a known tag must have the size that it claims.
@@ -88,37 +88,37 @@ class _Decoder:
                 source.line("raise fail('ends too early')")
             source.line("return message, pos")
 
-    def _structure(self, structure: type[Struct], target: str) -> None:
+    def _structure(self, structure: type[Struct], owner: str) -> None:
         source = self.source
-        source.line(f"{target} = new({source.bind(structure.__name__, structure)})")
-        source.line(f"{target}.unknown_tags = None")
+        source.line(f"{owner} = new({source.bind(structure.__name__, structure)})")
+        source.line(f"{owner}.unknown_tags = None")
         tagged = []
         for field in structure.FIELDS:
-            place = f"{target}.{field.name}"
+            target = f"{owner}.{field.name}"
             if not field.in_version(self.version):
-                self._default(field, place)
+                self._default(field, target)
             elif field.tagged_in(self.version):
-                self._default(field, place)
+                self._default(field, target)
                 tagged.append(field)
             else:
-                self._field(field, place)
+                self._field(field, target)
         if self.flexible:
-            self._tags(sorted(tagged, key=lambda field: field.tag or 0), target)
+            self._tags(sorted(tagged, key=lambda field: field.tag or 0), owner)
 
-    def _field(self, field: Field, place: str) -> None:
-        self._value(field.kind, field, place, nullable=field.nullable_in(self.version))
+    def _field(self, field: Field, target: str) -> None:
+        self._value(field.kind, field, target, nullable=field.nullable_in(self.version))
 
-    def _value(self, kind: str, field: Field, place: str, *, nullable: bool) -> None:
+    def _value(self, kind: str, field: Field, target: str, *, nullable: bool) -> None:
         if kind in FIXED:
-            self._read(FIXED[kind], place)
+            self._read(FIXED[kind], target)
         elif kind == "struct":
-            self._struct(field, place, nullable=nullable)
+            self._struct(field, target, nullable=nullable)
         elif kind == "array":
-            self._array(field, place, nullable=nullable)
+            self._array(field, target, nullable=nullable)
         else:
-            self._text_or_bytes(kind, field, place, nullable=nullable)
+            self._text_or_bytes(kind, field, target, nullable=nullable)
 
-    def _text_or_bytes(self, kind: str, field: Field, place: str, *, nullable: bool) -> None:
+    def _text_or_bytes(self, kind: str, field: Field, target: str, *, nullable: bool) -> None:
         source = self.source
         value = "data[pos:end]"
         if self.views and kind != "record_batches":
@@ -136,20 +136,20 @@ class _Decoder:
                         source.line(f"raise fail('{field.name} is too long')")
         with source.block("if n > 0" if compact else "if n >= 0"):
             source.line("end = pos + n - 1" if compact else "end = pos + n")
-            source.line(f"{place} = {value}")
+            source.line(f"{target} = {value}")
             source.line("pos = end")
-        self._otherwise_null(field, place, nullable=nullable)
+        self._otherwise_null(field, target, nullable=nullable)
 
-    def _otherwise_null(self, field: Field, place: str, *, nullable: bool) -> None:
+    def _otherwise_null(self, field: Field, target: str, *, nullable: bool) -> None:
         with self.source.block("else"):
-            self.source.line(f"{place} = None" if nullable else f"raise fail('{field.name} must not be null')")
+            self.source.line(f"{target} = None" if nullable else f"raise fail('{field.name} must not be null')")
 
-    def _struct(self, field: Field, place: str, *, nullable: bool) -> None:
+    def _struct(self, field: Field, target: str, *, nullable: bool) -> None:
         source = self.source
         inner = source.variable(f"{field.name}_")
         if not nullable:
             self._structure(field.structure, inner)
-            source.line(f"{place} = {inner}")
+            source.line(f"{target} = {inner}")
             return
         # Kafka marks null with the byte -1, but inside a tagged field with the varint 0.
         tagged = field.tagged_in(self.version)
@@ -158,10 +158,10 @@ class _Decoder:
         with source.block("if n > 0" if tagged else "if n >= 0"):
             self._structure(field.structure, inner)
             self._flush()
-            source.line(f"{place} = {inner}")
-        self._otherwise_null(field, place, nullable=True)
+            source.line(f"{target} = {inner}")
+        self._otherwise_null(field, target, nullable=True)
 
-    def _array(self, field: Field, place: str, *, nullable: bool) -> None:
+    def _array(self, field: Field, target: str, *, nullable: bool) -> None:
         source = self.source
         self._read("B" if self.flexible else "i", "n")
         self._flush()
@@ -173,23 +173,23 @@ class _Decoder:
             with source.block(f"if n * {max(1, self._smallest_element(field))} > size - pos"):
                 source.line(f"raise fail('{field.name} has more elements than bytes')")
             self._take_room()
-            self._elements(field, place)
-        self._otherwise_null(field, place, nullable=nullable)
+            self._elements(field, target)
+        self._otherwise_null(field, target, nullable=nullable)
 
-    def _elements(self, field: Field, place: str) -> None:
+    def _elements(self, field: Field, target: str) -> None:
         source = self.source
         if isinstance(field.of, str) and field.of in FIXED and field.of != "uuid":
             letter = FIXED[field.of]
             rows = source.bind(f"unpack_{letter}s", [row.unpack_from for row in short_rows(letter)])
             with source.block(f"if n <= {SHORT_ROW}"):
-                source.line(f"{place} = list({rows}[n](data, pos))")
+                source.line(f"{target} = list({rows}[n](data, pos))")
             with source.block("else"):
-                source.line(f"{place} = list(unpack_from(f'>{{n}}{letter}', data, pos))")
+                source.line(f"{target} = list(unpack_from(f'>{{n}}{letter}', data, pos))")
             source.line(f"pos += {SIZES[field.of]} * n")
             return
         items = source.variable("items")
         item = source.variable(f"{field.name}_")
-        source.line(f"{place} = {items} = []")
+        source.line(f"{target} = {items} = []")
         with source.block("for _ in range(n)"):
             if isinstance(field.of, str):
                 self._value(field.of, field, item, nullable=False)
@@ -203,7 +203,7 @@ class _Decoder:
         with self.source.block("if room < 0"):
             self.source.line(f"raise fail('more than {self._elements_max} array elements and tags')")
 
-    def _tags(self, known: list[Field], target: str) -> None:
+    def _tags(self, known: list[Field], owner: str) -> None:
         source = self.source
         self._read("B", "n")
         self._flush()
@@ -212,7 +212,7 @@ class _Decoder:
                 source.line("n, pos = varint_tail(data, pos, n)")
             self._take_room()
             if not known:
-                source.line(f"pos = read_unknown({target}, data, pos, n)")
+                source.line(f"pos = read_unknown({owner}, data, pos, n)")
                 return
             tag, end = source.variable("tag"), source.variable("end")
             with source.block("for _ in range(n)"):
@@ -221,41 +221,41 @@ class _Decoder:
                 source.line(f"{end} += pos")
                 for field in known:
                     with source.block(f"{'if' if field is known[0] else 'elif'} {tag} == {field.tag}"):
-                        self._field(field, f"{target}.{field.name}")
+                        self._field(field, f"{owner}.{field.name}")
                         self._flush()
                 with source.block("else"):
-                    source.line(f"pos = keep_unknown({target}, {tag}, data, pos, {end})")
+                    source.line(f"pos = keep_unknown({owner}, {tag}, data, pos, {end})")
                 with source.block(f"if pos != {end}"):
                     source.line(f"raise fail(f'tag {{{tag}}} has another size than it says')")
 
-    def _default(self, field: Field, place: str) -> None:
+    def _default(self, field: Field, target: str) -> None:
         source = self.source
         if field.default is not FRESH:
-            source.line(f"{place} = {field.default!r}")
+            source.line(f"{target} = {field.default!r}")
         elif field.kind == "array":
-            source.line(f"{place} = []")
+            source.line(f"{target} = []")
         else:
             structure = field.structure
             inner = source.variable(f"{field.name}_")
-            source.line(f"{place} = {inner} = new({source.bind(structure.__name__, structure)})")
+            source.line(f"{target} = {inner} = new({source.bind(structure.__name__, structure)})")
             source.line(f"{inner}.unknown_tags = None")
             for part in structure.FIELDS:
                 self._default(part, f"{inner}.{part.name}")
 
-    def _read(self, letter: str, place: str) -> None:
+    def _read(self, letter: str, target: str) -> None:
         """Adds to the run of fixed-size values that `_flush` reads at once."""
-        self._run.append((letter, place))
+        self._run.append((letter, target))
 
     def _flush(self) -> None:
         if not self._run:
             return
         letters = "".join(letter for letter, _ in self._run)
-        places = ", ".join(place for _, place in self._run)
+        targets = ", ".join(target for _, target in self._run)
         if letters == "B":
-            self.source.line(f"{places} = data[pos]")
+            self.source.line(f"{targets} = data[pos]")
         else:
             name = self.source.bind(f"unpack_{letters.replace('?', 'o')}", Packing(">" + letters).unpack_from)
-            self.source.line(f"{places}{',' if len(self._run) == 1 else ''} = {name}(data, pos)")
+            self.source.line(f"{targets}{',' if len(self._run) == 1 else ''} = {name}(data, pos)")
         self.source.line(f"pos += {Packing('>' + letters).size}")
         self._run.clear()
 

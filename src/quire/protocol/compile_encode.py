@@ -81,38 +81,38 @@ class _Encoder:
     def _structure(self, structure: type[Struct], value: str) -> None:
         tagged = []
         for field in structure.FIELDS:
-            place = f"{value}.{field.name}"
+            expression = f"{value}.{field.name}"
             if not field.in_version(self.version):
-                self._leave_out(field, place)
+                self._leave_out(field, expression)
             elif field.tagged_in(self.version):
                 tagged.append(field)
             else:
-                self._field(field, place)
+                self._field(field, expression)
         if self.flexible:
             self._tags(sorted(tagged, key=lambda field: field.tag or 0), value)
 
-    def _leave_out(self, field: Field, place: str) -> None:
+    def _leave_out(self, field: Field, expression: str) -> None:
         if not field.ignorable:
-            with self.source.block(f"if {self._is_set(field, place)}"):
+            with self.source.block(f"if {self._is_set(field, expression)}"):
                 self.source.line(f"raise fail('cannot carry {field.name}')")
 
-    def _field(self, field: Field, place: str) -> None:
-        self._value(field.kind, field, place, nullable=field.nullable_in(self.version))
+    def _field(self, field: Field, expression: str) -> None:
+        self._value(field.kind, field, expression, nullable=field.nullable_in(self.version))
 
-    def _value(self, kind: str, field: Field, place: str, *, nullable: bool) -> None:
+    def _value(self, kind: str, field: Field, expression: str, *, nullable: bool) -> None:
         if kind in FIXED:
-            self._write(FIXED[kind], place)
+            self._write(FIXED[kind], expression)
         elif kind == "struct":
-            self._struct(field, place, nullable=nullable)
+            self._struct(field, expression, nullable=nullable)
         elif kind == "array":
-            self._array(field, place, nullable=nullable)
+            self._array(field, expression, nullable=nullable)
         else:
-            self._text_or_bytes(kind, field, place, nullable=nullable)
+            self._text_or_bytes(kind, field, expression, nullable=nullable)
 
-    def _text_or_bytes(self, kind: str, field: Field, place: str, *, nullable: bool) -> None:
+    def _text_or_bytes(self, kind: str, field: Field, expression: str, *, nullable: bool) -> None:
         source = self.source
         compact = self.flexible and not field.legacy
-        source.line(f"x = {place}")
+        source.line(f"x = {expression}")
         with source.block("if x is None"):
             if nullable:
                 source.line(f"x, n = b'', {0 if compact else -1}")
@@ -136,10 +136,10 @@ class _Encoder:
         else:
             source.line(f"{self._out} += x")
 
-    def _struct(self, field: Field, place: str, *, nullable: bool) -> None:
+    def _struct(self, field: Field, expression: str, *, nullable: bool) -> None:
         source = self.source
         inner = source.variable(f"{field.name}_")
-        source.line(f"{inner} = {place}")
+        source.line(f"{inner} = {expression}")
         if not nullable:
             if field.nullable != "none":
                 self._refuse_null(field, inner)
@@ -159,10 +159,10 @@ class _Encoder:
         with self.source.block(f"if {value} is None"):
             self.source.line(f"raise fail('{field.name} must not be null')")
 
-    def _array(self, field: Field, place: str, *, nullable: bool) -> None:
+    def _array(self, field: Field, expression: str, *, nullable: bool) -> None:
         source = self.source
         items = source.variable("items")
-        source.line(f"{items} = {place}")
+        source.line(f"{items} = {expression}")
         length = f"len({items}) + 1" if self.flexible else f"len({items})"
         if nullable:
             length = f"{0 if self.flexible else -1} if {items} is None else {length}"
@@ -225,11 +225,11 @@ class _Encoder:
         source.line(f"{start} = len({self._out})")
         source.line(f"{self._out}.append(0)")
         for field in known:
-            place = f"{value}.{field.name}"
-            with source.block(f"if {self._is_set(field, place)}"):
+            expression = f"{value}.{field.name}"
+            with source.block(f"if {self._is_set(field, expression)}"):
                 self._write("B", str(field.tag))
                 self._write("B", str(SIZES[field.kind]))
-                self._write(FIXED[field.kind], place)
+                self._write(FIXED[field.kind], expression)
                 self._flush()
                 source.line(f"{self._out}[{start}] += 1")
 
@@ -251,17 +251,17 @@ class _Encoder:
         with source.block("else"):
             source.line(f"{out}.append(0)")
 
-    def _is_set(self, field: Field, place: str) -> str:
+    def _is_set(self, field: Field, expression: str) -> str:
         """An expression that is true when the value differs from the field's default."""
         if field.default is None:
-            return f"{place} is not None"
+            return f"{expression} is not None"
         if field.default is not FRESH and field.kind != "binary":
-            return f"{place} != {field.default!r}"
+            return f"{expression} != {field.default!r}"
         if field.kind == "struct":
-            parts = [self._is_set(part, f"{place}.{part.name}") for part in field.structure.FIELDS]
-            set_somewhere = " or ".join([*parts, f"{place}.unknown_tags is not None"])
-            return f"({place} is None or {set_somewhere})" if field.nullable != "none" else f"({set_somewhere})"
-        return f"({place} or {place} is None)"
+            parts = [self._is_set(part, f"{expression}.{part.name}") for part in field.structure.FIELDS]
+            set_somewhere = " or ".join([*parts, f"{expression}.unknown_tags is not None"])
+            return f"({expression} is None or {set_somewhere})" if field.nullable != "none" else f"({set_somewhere})"
+        return f"({expression} or {expression} is None)"
 
     def _write(self, letter: str, value: str) -> None:
         """Adds to the run of fixed-size values that `_flush` writes at once; the letter x is a zero byte."""
@@ -283,7 +283,7 @@ class _Encoder:
         self._run.clear()
 
     def _flush_with_varint(self, *, too_long: str | None = None) -> None:
-        """Writes the run, and `n` behind it."""
+        """Writes the run, and `n` after it."""
         source = self.source
         run = list(self._run)
         with source.block("if n < 128"):

@@ -33,7 +33,7 @@ _BEHIND_RECORDS = cython.declare(cython.Py_ssize_t, 3)
 def read_usual(
     view: memoryview, position: cython.Py_ssize_t, by_name: cython.bint
 ) -> tuple[ProduceRequest, int] | None:
-    """The request at `position` and the position behind it; None if it does not have the usual shape or is malformed.
+    """The request at `position` and the position after it; None if it does not have the usual shape or is malformed.
 
     `by_name` is for versions with topic names; later versions have topic ids.
     """

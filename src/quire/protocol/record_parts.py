@@ -1,7 +1,7 @@
 """Adds records to a response: small ones are copied, large ones become parts of their own.
 
 A fetch sends file slices, which are never read into Python's memory: an encoder with a list of parts ends its current
-buffer where a slice belongs, and continues behind it with a new one.
+buffer where a slice belongs, and continues after it with a new one.
 """
 
 from typing import Final

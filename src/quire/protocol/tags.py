@@ -18,7 +18,7 @@ def keep_unknown(structure: Struct, tag: int, data: Buffer, position: int, end: 
 
 
 def read_unknown(structure: Struct, data: Buffer, position: int, count: int) -> int:
-    """Keeps all tags of a structure that declares none, and returns the position behind them."""
+    """Keeps all tags of a structure that declares none, and returns the position after them."""
     for _ in range(count):
         tag, position = varints.read(data, position)
         size, position = varints.read(data, position)
@@ -27,7 +27,7 @@ def read_unknown(structure: Struct, data: Buffer, position: int, count: int) -> 
 
 
 def skip_tags(data: Buffer, position: int, most: int) -> int:
-    """The position behind tagged fields that are ignored; more than `most` are refused."""
+    """The position after tagged fields that are ignored; more than `most` are refused."""
     try:
         if not data[position]:
             return position + 1

@@ -8,7 +8,7 @@ from quire.seams import Buffer
 
 
 def read(data: Buffer, position: int) -> tuple[int, int]:
-    """The value at `position` and the position behind it; IndexError at the end of the data."""
+    """The value at `position` and the position after it; IndexError at the end of the data."""
     first = data[position]
     if first < 128:
         return first, position + 1

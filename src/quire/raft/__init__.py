@@ -4,5 +4,5 @@
 `transitions.py` the table of which role may follow which. `control_state.py` keeps the voters by offset, and
 `voter_changes.py` has the rules for changing them. `metadata_log.py` carries out the effects on the files of
 `__cluster_metadata-0`. A single node is a quorum of one and runs the same code. Imports protocol, storage and the seams
-only; what the records mean is `quire.metadata`'s concern.
+only; `quire.metadata` interprets the records.
 """

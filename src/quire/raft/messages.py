@@ -55,7 +55,7 @@ class BeginEpoch(NamedTuple):
 
 
 class EndEpoch(NamedTuple):
-    """I lead `epoch` no longer; elect one of you, best placed first."""
+    """I lead `epoch` no longer; elect one of you, the one with the longest log first."""
 
     epoch: int
     leader_id: int

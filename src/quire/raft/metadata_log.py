@@ -15,7 +15,7 @@ committed after that.
 """
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from math import inf
 
 from quire.address import Address
@@ -147,6 +147,16 @@ class MetadataLog:
     @property
     def leader_id(self) -> int | None:
         return self._raft.leader_id
+
+    @property
+    def is_taken_for_leader(self) -> bool:
+        """Whether others say that this node leads the epoch, which it does not: it lost its disk, or has a double."""
+        return not self._raft.is_leader and self._raft.role.election.leader_id == self._key.id
+
+    @property
+    def unanswered(self) -> Mapping[Address, str]:
+        """Controllers that the last request did not reach or that refused it, and why."""
+        return self._outbox.unanswered
 
     @property
     def leader_endpoint(self) -> LeaderEndpoint | None:

@@ -54,7 +54,7 @@ class OutboxOwner(Protocol):
 
 
 class Outbox:
-    __slots__ = ("_addresses", "_cluster_id", "_log", "_owner", "_peers", "_refusals")
+    __slots__ = ("_addresses", "_cluster_id", "_log", "_owner", "_peers", "_refusals", "unanswered")
 
     def __init__(
         self, owner: OutboxOwner, cluster_id: str, peers: Peers, addresses: Addresses, *, clock: Clock
@@ -63,10 +63,12 @@ class Outbox:
         self._cluster_id = cluster_id
         self._peers = peers
         self._addresses = addresses
-        # A controller that refuses this node does so again and again, perhaps for changing reasons.
+        # A controller that refuses this node does so repeatedly, perhaps for changing reasons.
         self._log = ThrottledLog(log, clock)
         self._refusals: dict[tuple[int, str], str] = {}
         """The last refusal of each kind of request, which is logged once; none if the last response was good."""
+        self.unanswered: dict[Address, str] = {}
+        """Where the last request got no response or was refused, and why."""
 
     def send(self, to: int, message: Message) -> None:
         address = self._owner.address_of(to)
@@ -76,7 +78,7 @@ class Outbox:
             return
         purpose = Purpose.FETCH if isinstance(message, FetchRequest) else Purpose.ELECTION
         result = self._peers.ask(address, purpose, self._request(message))
-        result.when_done(lambda response: self._finish(to, message, response))
+        result.when_done(lambda response: self._finish(to, address, message, response))
 
     def ask_for_part(self, to: int, message: SnapshotPartRequest) -> Pending[SnapshotPart | None]:
         """A part of a snapshot, or None if none comes."""
@@ -116,8 +118,9 @@ class Outbox:
             case _:
                 raise AssertionError(f"{message} is not a request")
 
-    def _finish(self, to: int, asked: Message, response: ApiMessage | NoAnswer) -> None:
+    def _finish(self, to: int, address: Address, asked: Message, response: ApiMessage | NoAnswer) -> None:
         if isinstance(response, NoAnswer):
+            self.unanswered[address] = response.reason
             # A leader's process is watched through the connection that is always in use, that of the fetches.
             fetch = _fetch_number(asked)
             self._owner.lost(to, fetch, connection_lost=fetch is not None and response.connection_lost)
@@ -125,9 +128,11 @@ class Outbox:
         try:
             answer = self._answer(asked, response)
         except (ApiError, ProtocolError) as error:
+            self.unanswered[address] = f"{error.code.name}: {error}" if isinstance(error, ApiError) else str(error)
             self._refused(to, type(asked).__name__, error)
             self._owner.lost(to, _fetch_number(asked), connection_lost=False)
             return
+        self.unanswered.pop(address, None)
         self._refusals.pop((to, type(asked).__name__), None)
         self._owner.answered(to, answer)
 

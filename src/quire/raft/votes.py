@@ -40,7 +40,7 @@ class VoteRound:
 
     @property
     def lost(self) -> bool:
-        """Too many refused; or some did, and the others cannot be reached: a later round may go better."""
+        """Too many refused; or some did, and the others cannot be reached: a later round may succeed."""
         refused = len(self._answers) - sum(self._answers.values())
         if refused > len(self._voters) - self._voters.majority:
             return True

@@ -91,7 +91,7 @@ class SendQueue:
             self._keep_rest()
 
     def add(self, parts: Sequence[Part]) -> None:
-        """Queues the parts behind those that are already queued."""
+        """Queues the parts after those that are already queued."""
         for part in parts:
             if part_size := len(part):
                 self._parts.append(_kept(part))

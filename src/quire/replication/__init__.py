@@ -16,7 +16,7 @@
     batch_check.py            validation of a produced batch
     high_watermark.py, leader_epochs.py, settings.py
 
-`Partition` decides; `quire.storage` keeps. Nothing here knows the wire format of requests, sockets or the controller:
-the node passes on what the metadata says, through `become_leader`, `become_follower` and `leave_role`.
+`Partition` decides, and `quire.storage` writes. Nothing here knows the wire format of requests, sockets or the
+controller: the node passes on what the metadata says, through `become_leader`, `become_follower` and `leave_role`.
 `leader_role.py` describes the path of a produce with acks=all and of a waiting fetch.
 """

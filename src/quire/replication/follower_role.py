@@ -165,17 +165,23 @@ class FollowerRole:
         """The disk has no room for what the flush writes. The owner calls `flush_if_due` again later."""
         self._awaits_flush = False
 
+    def settings_changed(self) -> None:
+        """The log's settings may no longer ask for a flush that the next fetch waits for."""
+        if self.may_fetch:
+            self.partition.owner.follower_flushed(self)
+
     # --- Truncating
 
     def truncation_offset(self, epoch: int, end_offset: int) -> int:
         """How much of this log to keep when the leader says that its `epoch` ends at `end_offset` (KIP-595).
 
         Both logs agree up to the smaller end of that epoch. If this log has only earlier epochs, the follower goes back
-        to the end of the latest of these and fetches again.
+        to the end of the latest of these and fetches again. That may be before the start of this log: nothing of it is
+        kept then, and it continues there. If it continued at its own start, it would lack what the leader has before.
         """
         log = self.log
         own_epoch, own_end_offset = log.epoch_end(epoch)
         if own_epoch == -1:
             own_end_offset = log.end_offset  # This log has no epochs, and so nothing to compare.
         kept = own_end_offset if -1 < own_epoch < epoch else min(own_end_offset, end_offset)
-        return max(kept, log.start_offset)
+        return max(kept, 0)

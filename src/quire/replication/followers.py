@@ -120,7 +120,10 @@ class Followers:
         progress = self._progress.get(replica_id)
         if progress is None:
             return  # It was removed from the replicas while its fetch was in progress.
-        progress.fetched(offset, log_start_offset, broker_epoch, leader.log.end_offset)
+        log = leader.log
+        progress.fetched(
+            offset, log_start_offset, broker_epoch, leader_start=log.start_offset, leader_end=log.end_offset
+        )
         if replica_id not in self.in_sync.maximal:
             self._consider(replica_id, progress)
         if leader.partition.high_watermark < leader.log.end_offset:
@@ -143,6 +146,8 @@ class Followers:
         self._joining.pop(replica_id, None)
         if progress.end_offset == UNKNOWN or progress.may_have_stopped:
             # What it last fetched says nothing of now: its broker can be up, but cut off from this one.
+            return
+        if progress.has_own_start:
             return
         partition = self._leader.partition
         if not partition.owner.may_join_isr(replica_id, progress.broker_epoch):

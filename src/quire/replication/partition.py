@@ -140,6 +140,8 @@ class Partition:
         """`settings` and the log's configuration have changed, and roles and members are those that go with them."""
         if self.leader is not None:
             self.leader.settings_changed()
+        elif self.follower is not None:
+            self.follower.settings_changed()
 
     # --- Offsets
 
@@ -166,7 +168,7 @@ class Partition:
             self.log.uncommitted_markers.hold_back(offset)
 
     def log_shortened(self) -> None:
-        """The log was truncated, or was emptied and starts elsewhere."""
+        """The log was truncated, or starts elsewhere."""
         self._high_watermark_position = None
         self.high_watermark = min(max(self.high_watermark, self.log.start_offset), self.log.end_offset)
 
@@ -196,8 +198,7 @@ class Partition:
 
     def read(self, offset: int, max_bytes: int, *, at_least_one_batch: bool, committed_only: bool) -> FileSlice | None:
         """Batches from `offset` on as a slice of one segment; None when there is nothing to be read yet."""
-        if self.leader is None and offset > self.log.end_offset:
-            raise ApiError(ErrorCode.OFFSET_NOT_AVAILABLE, f"{self} has not copied {offset} from its leader yet")
+        self.check_copied(offset)
         self.check_holds(offset)
         upper = self.readable_end(committed_only)
         try:
@@ -206,6 +207,11 @@ class Partition:
             raise self.storage_error(error) from error
         except DamagedBatchError as damage:
             raise self.damage_error(damage) from None
+
+    def check_copied(self, offset: int) -> None:
+        """ApiError if a reader is ahead of this follower: that its log ends before is no sign of a truncation then."""
+        if self.leader is None and offset > self.log.end_offset:
+            raise ApiError(ErrorCode.OFFSET_NOT_AVAILABLE, f"{self} has not copied {offset} from its leader yet")
 
     def check_holds(self, offset: int) -> None:
         if not self.log.start_offset <= offset <= self.log.end_offset:

@@ -1,4 +1,4 @@
-"""The batches of idempotent producers that a leader has refused for a reason that passes: no room, too few replicas.
+"""The batches of idempotent producers that a leader has refused for a temporary reason: no room, too few replicas.
 
 A producer has up to five batches under way. If the first one is refused, and the reason has gone when the next one
 arrives, that one must be refused too, with the same error: the client then sends all of them again, in order. Otherwise
@@ -27,7 +27,7 @@ class _Refused:
         self.sequence = sequence
         self.code = code
         self.left = MOST_BEHIND
-        """How many batches behind it are still refused."""
+        """How many batches after it are still refused."""
 
     def is_before(self, header: BatchHeader) -> bool:
         distance = (header.base_sequence - self.sequence) % _SEQUENCES
@@ -57,7 +57,7 @@ class RefusedBatches:
         self._by_producer[header.producer_id] = _Refused(header.producer_epoch, header.base_sequence, code)
 
     def check(self, header: BatchHeader) -> None:
-        """ApiError if the batch is behind one that was refused."""
+        """ApiError if the batch is after one that was refused."""
         known = self._by_producer.get(header.producer_id)
         if known is None or not known.is_before(header):
             return

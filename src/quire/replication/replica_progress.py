@@ -20,12 +20,16 @@ class ReplicaProgress:
         "keeps_up",
         "log_start_offset",
         "may_have_stopped",
+        "must_start_at",
     )
 
     def __init__(self) -> None:
         self.end_offset = UNKNOWN
         """Everything before this is in the follower's log; `UNKNOWN` until it has fetched from this leader."""
         self.log_start_offset = UNKNOWN
+        self.must_start_at = UNKNOWN
+        """Where the leader's log began when the follower first fetched. What the follower has before that is of an
+        earlier leader, and cannot be compared with anything: it may not be what was committed there."""
         self.broker_epoch = UNKNOWN
         self.keeps_up = False
         """The last fetch began at or after the end that the leader's log had at the one before."""
@@ -39,7 +43,16 @@ class ReplicaProgress:
         """It is a member of the ISR now, and gets the time that every member has to catch up."""
         self.in_sync_at_ms = None
 
-    def fetched(self, offset: int, log_start_offset: int, broker_epoch: int, leader_end: int) -> None:
+    @property
+    def has_own_start(self) -> bool:
+        """Whether it still has what the leader cannot compare."""
+        return self.log_start_offset < self.must_start_at
+
+    def fetched(
+        self, offset: int, log_start_offset: int, broker_epoch: int, *, leader_start: int, leader_end: int
+    ) -> None:
+        if self.end_offset == UNKNOWN or broker_epoch != self.broker_epoch:
+            self.must_start_at = leader_start
         self.keeps_up = self._leader_end != UNKNOWN and offset >= self._leader_end
         self._leader_end = leader_end
         self.may_have_stopped = False

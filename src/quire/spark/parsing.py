@@ -21,7 +21,7 @@ from pyspark.sql.types import BooleanType, StringType, StructField, StructType, 
 from quire.spark import dead_letters as names
 
 CORRUPT = "_corrupt_record"
-PLACE = ("topic", "partition", "offset", "timestamp")
+ORIGIN = ("topic", "partition", "offset", "timestamp")
 
 _ENVELOPE = "_envelope"
 _END = "_end"
@@ -58,14 +58,14 @@ def parse_json(records: DataFrame, schema: str | StructType, rules: Sequence[Rul
 
 def good_rows(parsed: DataFrame) -> DataFrame:
     """The fields of every good event, and the record's topic, partition, offset and timestamp."""
-    return parsed.where(F.col("error").isNull()).select("event.*", *PLACE)
+    return parsed.where(F.col("error").isNull()).select("event.*", *ORIGIN)
 
 
 def all_good_rows(parsed: DataFrame) -> DataFrame:
     """The rows of a topic that must have only good ones, as one that a pipeline writes: an error ends the query."""
-    place = F.format_string("topic %s, partition %d, offset %d: %s", "topic", "partition", "offset", "error")
-    checked = F.when(F.col("error").isNotNull(), F.raise_error(place)).otherwise(F.col("event"))
-    return parsed.select(checked.alias("event"), *PLACE).select("event.*", *PLACE)
+    message = F.format_string("topic %s, partition %d, offset %d: %s", "topic", "partition", "offset", "error")
+    checked = F.when(F.col("error").isNotNull(), F.raise_error(message)).otherwise(F.col("event"))
+    return parsed.select(checked.alias("event"), *ORIGIN).select("event.*", *ORIGIN)
 
 
 def dead_letters(parsed: DataFrame) -> DataFrame:

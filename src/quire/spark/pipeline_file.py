@@ -92,13 +92,13 @@ def load_pipeline(path: str) -> Pipeline:
 
 def find_pipelines(folder: str) -> list[Pipeline]:
     """The files NAME.yaml in the folder and its direct subfolders; a file that is not a pipeline is an error."""
-    places = (
+    folders = (
         [folder, *sorted(entry.path for entry in os.scandir(folder) if entry.is_dir())] if os.path.isdir(folder) else []
     )
     paths = [
-        os.path.join(place, name)
-        for place in places
-        for name in sorted(os.listdir(place))
+        os.path.join(each, name)
+        for each in folders
+        for name in sorted(os.listdir(each))
         if name.endswith((".yaml", ".yml"))
     ]
     return [load_pipeline(path) for path in paths]
@@ -159,9 +159,9 @@ def _query(name: str, given: "_Section") -> QueryWish:
     given.allow("job", "source", "sink", "trigger", "checkpoint")
     job = given.text("job")
     if job.count(":") != 1:
-        raise PipelineFileError(f"{given.place}: job is module:function, not {job!r}")
+        raise PipelineFileError(f"{given.location}: job is module:function, not {job!r}")
     return QueryWish(
-        _name(name, given.place),
+        _name(name, given.location),
         job,
         given.section("source").as_options(),
         _sink(given.section("sink")),
@@ -175,51 +175,51 @@ def _sink(given: "_Section") -> QuireSink | DeltaSinkWish:
         given.allow("delta", "partition_by", "compact_every")
         return DeltaSinkWish(given.text("delta"), given.texts("partition_by"), given.number("compact_every", 20))
     if given.text("format", "") != QUIRE:
-        raise PipelineFileError(f"{given.place}: a sink has `format: quire`, or `delta:` and the path of a table")
+        raise PipelineFileError(f"{given.location}: a sink has `format: quire`, or `delta:` and the path of a table")
     return QuireSink({name: value for name, value in given.as_options().items() if name != "format"})
 
 
-def _name(name: str, place: str) -> str:
+def _name(name: str, location: str) -> str:
     if not name or not all(letter.isalnum() or letter in "-_" for letter in name) or not name.isascii():
-        raise PipelineFileError(f"{place}: a name has letters, digits, '-' and '_', and {name!r} does not")
+        raise PipelineFileError(f"{location}: a name has letters, digits, '-' and '_', and {name!r} does not")
     return name
 
 
 class _Section:
     """A mapping in the file, and its position for error messages."""
 
-    def __init__(self, content: object, place: str) -> None:
+    def __init__(self, content: object, location: str) -> None:
         if not isinstance(content, dict) or not all(isinstance(key, str) for key in content):
-            raise PipelineFileError(f"{place}: names and values are expected, not {content!r}")
+            raise PipelineFileError(f"{location}: names and values are expected, not {content!r}")
         self.content: dict[str, Any] = content
-        self.place = place
+        self.location = location
 
     def allow(self, *names: str) -> None:
         for name in self.content:
             if name not in names:
-                raise PipelineFileError(f"{self.place}: there is no {name!r}{_nearest(name, names)}")
+                raise PipelineFileError(f"{self.location}: there is no {name!r}{_nearest(name, names)}")
 
     def section(self, name: str) -> "_Section":
-        return _Section(self.content.get(name) or {}, f"{self.place}: {name}")
+        return _Section(self.content.get(name) or {}, f"{self.location}: {name}")
 
     def text(self, name: str, default: str | None = None) -> str:
         value = self.content.get(name, default)
         if value is None:
-            raise PipelineFileError(f"{self.place}: {name!r} is missing")
+            raise PipelineFileError(f"{self.location}: {name!r} is missing")
         if not isinstance(value, str):
-            raise PipelineFileError(f"{self.place}: {name} is a text, not {value!r}")
+            raise PipelineFileError(f"{self.location}: {name} is a text, not {value!r}")
         return value
 
     def number(self, name: str, default: int) -> int:
         value = self.content.get(name, default)
         if not isinstance(value, int) or isinstance(value, bool):
-            raise PipelineFileError(f"{self.place}: {name} is a whole number, not {value!r}")
+            raise PipelineFileError(f"{self.location}: {name} is a whole number, not {value!r}")
         return value
 
     def texts(self, name: str) -> tuple[str, ...]:
         value = self.content.get(name, [])
         if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
-            raise PipelineFileError(f"{self.place}: {name} is a list of texts, not {value!r}")
+            raise PipelineFileError(f"{self.location}: {name} is a list of texts, not {value!r}")
         return tuple(value)
 
     def as_options(self) -> dict[str, str]:
@@ -227,7 +227,7 @@ class _Section:
         options = {}
         for name, value in self.content.items():
             if not isinstance(value, (str, int, float)):
-                raise PipelineFileError(f"{self.place}: {name} is a text or a number, not {value!r}")
+                raise PipelineFileError(f"{self.location}: {name} is a text or a number, not {value!r}")
             options[name] = str(value).lower() if isinstance(value, bool) else str(value)
         return options
 

@@ -1,4 +1,4 @@
-"""Writing a file that has no partial state worth keeping. The caller syncs it; a crash before that may tear it."""
+"""Writes a file as a whole. The caller syncs it; a crash before that may tear it."""
 
 from contextlib import closing
 

@@ -44,7 +44,7 @@ class Cluster:
         *,
         config: Mapping[str, str | int | bool] | None = None,
         data_dir: str | Path | None = None,
-        start_timeout_s: float = 20.0,
+        start_timeout_s: float = 60.0,
     ) -> None:
         if not isinstance(nodes, int) or nodes < 1:
             raise ValueError(f"a cluster has a number of nodes of at least 1, not {nodes!r}")
@@ -89,8 +89,10 @@ class Cluster:
 
     @property
     def data_dir(self) -> Path:
-        """The folder of the data; it stays the same through `kill` and `restart`. Several nodes have `node-1` and so on
-        in it."""
+        """The folder of the data; it stays the same through `kill` and `restart`.
+
+        Several nodes have `node-1` and so on in it.
+        """
         return self._nodes.data_dir
 
     @property
@@ -136,7 +138,7 @@ class Cluster:
             self._nodes.stop_all()
 
     def kill(self, node: int | None = None) -> None:
-        """Kills a node, or every node, with SIGKILL: nothing is flushed, closed or said to clients.
+        """Kills a node, or every node, with SIGKILL: nothing is flushed or closed, and clients are not told.
 
         What was acknowledged stays; `restart` starts the node on it. Its faults end.
         """
@@ -162,7 +164,7 @@ class Cluster:
         self.start(node, wait=wait)
 
     def pause(self, node: int | None = None) -> None:
-        """Stops a node, or every node, in its tracks with SIGSTOP: connections stay open, and nothing is answered."""
+        """Pauses a node, or every node, with SIGSTOP: connections stay open, and nothing is answered."""
         for id_ in self._nodes.chosen(node):
             self._nodes.started(id_).pause()
 
@@ -323,8 +325,8 @@ class Cluster:
     ) -> "list[Record]":
         """All records of a topic, or of one partition, up to its end at the time of the call; by partition and offset.
 
-        With `at_least` it waits until there are so many, and raises ClusterError otherwise. Records of aborted
-        transactions, and those behind the start of an open one, are left out unless `read_committed` is False.
+        With `at_least` it waits until there are this many, and raises ClusterError otherwise. Records of aborted
+        transactions, and those after the start of an open one, are left out unless `read_committed` is False.
         """
         from quire.testing import records
 

@@ -13,7 +13,7 @@ from quire.cli.node.local.plan import CONTROLLERS
 from quire.cli.node.local.ports import ReservedPorts
 from quire.config.broker_config import BrokerConfig
 from quire.config.errors import ConfigError
-from quire.config.standalone import replication_defaults
+from quire.config.standalone import check_replication, replication_defaults
 from quire.controller.format import format_node, new_cluster_id
 from quire.raft.replicas import Endpoint, ReplicaKey, Voter, VoterSet
 from quire.real.disk import RealDisk
@@ -101,6 +101,7 @@ class ClusterLayout:
                     data_dir=str(self.node_dir(id_)),
                     extra=EPHEMERAL,
                 )
+                check_replication(config.get_int, len(self.ports))
             except ConfigError as error:
                 raise ClusterError(str(error)) from error
             now_ms = time.time_ns() // 1_000_000

@@ -1,12 +1,14 @@
 """The processes of a cluster, with their folder, ports and addresses. Only `Cluster` uses this.
 
-A single node chooses its port itself and has no proxies; several nodes are started as `ClusterLayout` describes.
+A single node has no proxies, and its port is kept for it from its first start to the end of the cluster. Several nodes
+are started as `ClusterLayout` describes.
 """
 
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from quire.cli.node.local.ports import ReservedPorts
 from quire.cli.node.temporary import CLUSTER_PREFIX, TemporaryFolder
 from quire.testing.node_process import ClusterError, NodeProcess
 
@@ -30,6 +32,8 @@ class ClusterNodes:
         self._config = config
         self._given_data_dir = data_dir
         self._folder: TemporaryFolder | None = None
+        self._port = ReservedPorts()
+        """Of a single node. While the node is down, no other program may get its port."""
 
     # --- Which nodes
 
@@ -95,12 +99,12 @@ class ClusterNodes:
     # --- Start and stop
 
     def start(self, ids: Iterable[int], *, wait: bool) -> None:
-        """Starts nodes that do not run. If the cluster cannot be started at all, nothing of it is left."""
+        """Starts nodes that do not run. If the cluster cannot be started, it leaves no process or file."""
         if self._folder is None:
             self._folder = TemporaryFolder(CLUSTER_PREFIX)
         was_started = bool(self.processes)
         try:
-            self._create_layout()
+            self._choose_addresses()
             missing = [id_ for id_ in ids if id_ not in self.pids]
             for id_ in missing:
                 self._start_process(id_, Path(self._folder.path))
@@ -113,8 +117,13 @@ class ClusterNodes:
         if self.layout is None:
             self.address = self.processes[self.ids[0]].address or self.address
 
-    def _create_layout(self) -> None:
-        if len(self.ids) == 1 or self.layout is not None:
+    def _choose_addresses(self) -> None:
+        if self.address:
+            return
+        if len(self.ids) == 1:
+            if "listeners" not in self._config:  # otherwise the node chooses its port itself
+                self.address = f"127.0.0.1:{self._port.take()}"
+                self._port.all_taken()
             return
         from quire.testing.cluster_layout import HOST, ClusterLayout
 
@@ -151,7 +160,10 @@ class ClusterNodes:
             raise ClusterError(f"the nodes did not find each other within {self.timeout_s:g} s:\n{self.log()}")
 
     def stop(self, ids: Iterable[int]) -> None:
-        """As an operator would. All are stopped at once: the last one must not wait for a majority that has stopped."""
+        """Stops nodes like an operator.
+
+        All are stopped at once: the last one must not wait for a majority that has stopped.
+        """
         processes = [self.processes[id_] for id_ in ids if id_ in self.processes]
         for process in processes:
             process.begin_stop()
@@ -167,6 +179,7 @@ class ClusterNodes:
                 process.kill()
             self.processes.clear()
             self.address = ""
+            self._port.close()
             if self.layout is not None:
                 self.layout.close()
                 self.layout = None

@@ -12,7 +12,7 @@ which it answers with `ok`. It ends with its standard input.
 
 A cut looks like a network that loses all packets: connections stay open, and everything arrives after `heal`. A node
 that is cut off and down does not refuse connections, because a refusal would have to cross the same network. Only nodes
-use proxies of the kind `nodes`; who it is says the client id of the first request on a connection.
+use proxies of the kind `nodes`; the client id of the first request on a connection names the node.
 """
 
 import asyncio

@@ -7,7 +7,7 @@ leaves killed or stopped are started again before the next one.
 
 Override `quire_config` to change broker settings, and `quire_nodes` for a cluster of several nodes. A module, class or
 folder that overrides one of them has a `quire_cluster` of its own, which lives as long as the scope of the override
-says. The marker `quire_nodes(3)` gives a test a `fresh_quire_cluster` of so many nodes.
+says. The marker `quire_nodes(3)` gives a test a `fresh_quire_cluster` of three nodes.
 """
 
 from __future__ import annotations

@@ -160,13 +160,13 @@ def read_all(
     servers: str, topic: str, partition: int | None, at_least: int, read_committed: bool, timeout_s: float
 ) -> list[Record]:
     deadline = time.monotonic() + timeout_s
-    found = ""
+    found = "no broker has answered"
     with _client(servers, timeout_s) as client:
         while True:
             try:
                 records = _read_to_the_end(client, topic, partition, read_committed, deadline, wait=at_least > 0)
             except TimedOutError:
-                if not found:
+                if not at_least:
                     raise
             else:
                 if records is not None and len(records) >= at_least:

@@ -25,7 +25,7 @@ _LENGTH = struct.Struct(">i")
 class WireConnection:
     """Raises `ConnectionError` if the peer closes the connection, and `TimeoutError` if it does not respond in time."""
 
-    def __init__(self, address: str, *, client_id: str | None = "wire", timeout_s: float = 15.0) -> None:
+    def __init__(self, address: str, *, client_id: str | None = "wire", timeout_s: float = 30.0) -> None:
         host, _, port = address.split(",")[0].rpartition(":")
         self.socket = socket.create_connection((host.strip("[]"), int(port)), timeout_s)
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -61,7 +61,7 @@ class WireConnection:
         return decode(response_class, body, version)
 
     def receive_body(self, api_key: int, version: int, correlation_id: int) -> bytes:
-        """Reads one response and checks its header; returns the bytes behind the header."""
+        """Reads one response and checks its header; returns the bytes after the header."""
         frame = self.receive_frame()
         received_id = _LENGTH.unpack_from(frame)[0]
         assert received_id == correlation_id, f"expected the answer to request {correlation_id}, got {received_id}'s"

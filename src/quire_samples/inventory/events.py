@@ -105,8 +105,8 @@ def decode_event(value: bytes | None) -> StockEvent:
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise UnreadableEventError(f"it is not an inventory event ({type(error).__name__}: {error})") from None
     numbers = (event.sequence, event.change, event.level, event.line, event.lines, event.at_ms)
-    place = (event.source.partition, event.source.offset)
-    if any(type(number) is not int for number in numbers + place) or event.sequence < 1 or event.level < 0:
+    source = (event.source.partition, event.source.offset)
+    if any(type(number) is not int for number in numbers + source) or event.sequence < 1 or event.level < 0:
         raise UnreadableEventError("it is not an inventory event (its numbers are not those of one)")
     if not is_unicode(event.item) or not is_unicode(event.command):
         raise UnreadableEventError("it is not an inventory event (its item or its command has no name)")
@@ -135,7 +135,7 @@ def decode_refusal_source(value: bytes | None) -> Source:
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise UnreadableEventError(f"it is not a refusal ({type(error).__name__}: {error})") from None
     if type(source.partition) is not int or type(source.offset) is not int:
-        raise UnreadableEventError("it is not a refusal (its source is not a place)")
+        raise UnreadableEventError("it is not a refusal (its source is not a partition and an offset)")
     return source
 
 

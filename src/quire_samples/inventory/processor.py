@@ -281,9 +281,10 @@ class Processor:
         yield from producer.commit()
 
     def _give_up(self, error: ApiError | ClientError) -> Steps[None]:
-        """The transaction cannot be committed, and the stock in memory is ahead of the log: this one is at its end.
+        """The transaction cannot be committed, and the stock in memory is ahead of the log: this processor ends.
 
-        What a partition says of an old epoch only the coordinator can explain, so it is asked to undo what is open.
+        Only the coordinator can explain a partition's error about an old epoch, so it is asked to abort the
+        transaction.
         """
         reason: Exception = error
         if not isinstance(error, ApiError) or error.code not in FENCED:

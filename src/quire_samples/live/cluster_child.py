@@ -33,7 +33,7 @@ class ClusterChild:
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=errors,
-                start_new_session=True,  # Ctrl-C is for us; we then stop the cluster in order
+                start_new_session=True,  # Ctrl-C is for this process, which then stops the cluster in order
             )
 
     @property

@@ -1,4 +1,5 @@
-"""`make run NODES=3 KILL=1`: kills a broker while events are sent, and sees how long partitions are without a leader.
+"""`make run NODES=3 KILL=1`: kills a broker while events are sent, and measures how long partitions are without a
+leader.
 
 the time comes              the leader of a busy partition is killed with SIGKILL
 every partition is led      by another broker: seen a few times a second
@@ -42,7 +43,7 @@ class Failover:
         return self.in_sync_after_s is not None or time.monotonic() - self._killed_at_s > IN_SYNC_WITHIN_S
 
     def advance(self, client: BlockingClient, elapsed_s: float) -> list[str]:
-        """Does what is due at this time; returns what has happened since the last call."""
+        """Takes the steps that are due; returns a line for each event since the last call."""
         if self.killed is None:
             return self._strike(client) if elapsed_s >= self._at_s else []
         if self.in_sync_after_s is not None:

@@ -222,7 +222,7 @@ class View:
 
     def _advance_failover(self) -> list[str]:
         if self._failover is None or not self._demo.has_read():
-            return []  # What prepares itself to read or send would end with the failure of a broker.
+            return []  # A process that is still starting to read or send would end if a broker failed.
         news = self._failover.advance(self._looks, self._demo.elapsed_s)
         self._failures += news
         return news

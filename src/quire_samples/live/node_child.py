@@ -25,7 +25,7 @@ class NodeChild:
             [sys.executable, "-m", "quire", *arguments],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            start_new_session=True,  # Ctrl-C is for us; we then stop the node in order
+            start_new_session=True,  # Ctrl-C is for this process, which then stops the node in order
         )
 
     nodes = 1

@@ -153,7 +153,9 @@ NOW = {
         topic(min_isr=1), ("Any 2 brokers may fail, and clients keep writing with acks=all and reading.",), ("lost",)
     ),
     "controllers that do not answer": Case(
-        topic(voters=()), ("The controllers did not answer", "Any 2 brokers may fail")
+        topic(part(isr=(1, 2)), up=(1, 2), voters=()),
+        ("Broker 3 is down", "The controllers did not answer", "the last known state"),
+        ("may fail", "one more broker fails"),
     ),
     "one broker down": Case(
         topic(part(isr=(1, 2)), up=(1, 2)),
@@ -188,6 +190,13 @@ NOW = {
     "no leader, the last one known": Case(
         topic(part(leader=None, isr=(), last=(2,)), up=(3,)),
         ("no replica is sure to have everything, and it waits for broker 2, which was in sync last.",),
+    ),
+    "the last leader has lost its disk": Case(
+        topic(part(leader=None, isr=(), last=(2, 3))),
+        (
+            "the replica that was in sync last has lost its disk; `quire topics alter orders --set "
+            "unclean.leader.election.enable=true` lets one of the brokers 2, 3 lead with what it has.",
+        ),
     ),
     "no leader, the only in-sync replica down": Case(
         topic(part(leader=None, isr=(1,)), up=(2, 3), keeps_eligible=False), ("it waits for broker 1.",)

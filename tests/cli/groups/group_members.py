@@ -28,7 +28,8 @@ def consumer(servers: str, group: str, **settings: Any) -> confluent_kafka.Consu
 def members(
     servers: str, group: str, topic: str, *, protocol: str, partitions: int, count: int = 1, **settings: Any
 ) -> Iterator[list[confluent_kafka.Consumer]]:
-    """So many members who have divided all partitions of the topic among themselves, until the end."""
+    """`count` members that have divided all partitions of the topic among themselves; they leave at the end of the
+    block."""
     joined = [
         consumer(servers, group, group_protocol=protocol, client_id=f"reader-{index}", **settings)
         for index in range(count)
@@ -52,7 +53,8 @@ def _wait_until_all_is_read(joined: Sequence[confluent_kafka.Consumer], partitio
 
 
 def commit(servers: str, group: str, topic: str, *offsets: int) -> None:
-    """Commits an offset for each partition from outside, as a consumer does that assigns partitions to itself."""
+    """Commits an offset for each partition without joining the group, like a consumer that assigns partitions to
+    itself."""
     alone = consumer(servers, group)
     topic_partitions = [confluent_kafka.TopicPartition(topic, index, offset) for index, offset in enumerate(offsets)]
     try:

@@ -24,7 +24,7 @@ def settings() -> Mapping[str, int | str]:
 
 
 def filled(servers: str, topic: str, *counts: int) -> str:
-    """A topic with so many records in each partition."""
+    """A topic with this many records in each partition."""
     created = quire("topics", "create", topic, "-p", str(len(counts)), servers=servers)
     assert created.returncode == 0, created.stderr
     for partition, records in enumerate(counts):
@@ -135,7 +135,7 @@ def test_a_group_with_members_is_neither_deleted_nor_reset(servers: str, protoco
     assert planned.returncode == 0 and "stop 1 member of" in planned.stderr.decode()
     sentence = not_forgotten.stderr.decode()
     assert not_forgotten.returncode == 4 and "has no committed offsets" in sentence
-    assert "GROUP_ID_NOT_FOUND" not in sentence  # the group is there
+    assert "GROUP_ID_NOT_FOUND" not in sentence  # the group exists
 
 
 def test_a_group_that_does_not_exist_is_exit_code_4(servers: str) -> None:

@@ -1,4 +1,4 @@
-"""What a node cannot run with: one sentence, exit code 1. And what only slows it down."""
+"""What prevents a node from running: one sentence, exit code 1. And what only slows it down."""
 
 from pathlib import Path
 

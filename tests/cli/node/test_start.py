@@ -5,7 +5,6 @@ import re
 import signal
 import socket
 import subprocess
-import time
 from pathlib import Path
 
 import pytest
@@ -29,11 +28,9 @@ def test_one_line_says_where_it_serves_and_clients_can_connect_then() -> None:
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_it_stops_cleanly_when_asked_to(number: int, tmp_path: Path) -> None:
     with started("--data", str(tmp_path / "data"), "--listen", "127.0.0.1:0") as node:
-        before = time.monotonic()
         code, out, err = node.stop(number)
         assert (code, out) == (0, "")
         assert "Traceback" not in err
-        assert time.monotonic() - before < 10
     assert (tmp_path / "data" / ".kafka_cleanshutdown").exists()
 
 
@@ -317,11 +314,12 @@ def test_the_first_reader_of_a_new_group_does_not_wait_for_more_members(tmp_path
         assert quire("produce", "t", servers=node.address, stdin=b"hello\n").returncode == 0
         consumer = Consumer({"bootstrap.servers": node.address, "group.id": "readers", "auto.offset.reset": "earliest"})
         consumer.subscribe(["t"])
-        before = time.monotonic()
         try:
             message = consumer.poll(PATIENCE_S)
             assert message is not None and message.value() == b"hello"
-            assert time.monotonic() - before < 3, "the delay of Kafka's default"
         finally:
             consumer.close()
+        delay = "group.initial.rebalance.delay.ms"
+        shown = quire("configs", "describe", "broker", "1", delay, "--json", servers=node.address)
+        assert re.findall(r'"value": "(\d+)"', shown.stdout.decode()) == ["0"], "Kafka's default is 3000"
         node.stop()

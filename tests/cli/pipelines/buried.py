@@ -1,4 +1,4 @@
-"""Dead letters made by hand, and what `quire dlq` did with them, without Spark."""
+"""Dead letters written by the test, and what `quire dlq` did with them, without Spark."""
 
 import json
 import uuid

@@ -127,7 +127,7 @@ def test_a_large_file_is_written_whole_and_in_order_per_partition(servers: str, 
     for line in consume(servers, "large", "--from-beginning", "--verbose"):
         partition, _, _, _, value = line.split("\t")
         parts.setdefault(partition, []).append(value)
-    # Which partitions get batches without keys is chance; that nothing is lost or out of order in any is not.
+    # Batches without keys go to random partitions, but no partition may lose or reorder records.
     assert all(values == sorted(values) for values in parts.values())
     assert sorted(value for values in parts.values() for value in values) == file.read_text().split()
 

@@ -115,7 +115,7 @@ def test_random_ids_differ_and_can_be_passed_as_arguments() -> None:
 
 ONE, TWO = "JEXY6aqzQY-32P5TStzaFg", "MvDxzVmcRsaTz33bUuRU6A"
 CLUSTER_ID = "4L6g3nShT-eMCtK--X86sw"
-VOTERS = f"1@127.0.0.1:9093:{ONE},2@127.0.0.1:9193:{TWO}"
+VOTERS = f"1@127.0.0.1:9093:{ONE},2@127.0.0.1:9103:{TWO}"
 
 
 def node_file(folder: Path, node_id: int = 1, **changes: str | None) -> str:
@@ -140,6 +140,13 @@ def test_a_controller_of_several_is_formatted_with_the_first_voters(tmp_path: Pa
     folder = str(tmp_path / "data" / "__cluster_metadata-0")
     written = read_snapshot(RealDisk(), folder, "00000000000000000000-0000000000.checkpoint").control
     assert written.kraft_version == 1 and written.voters == parse_initial_voters(VOTERS, "CONTROLLER")
+
+
+def test_the_first_of_several_controllers_says_how_the_others_join_it(tmp_path: Path) -> None:
+    done = quire("storage", "format", "-c", node_file(tmp_path), "--cluster-id", CLUSTER_ID, "--standalone")
+    assert done.returncode == 0 and b"Node 1 is a quorum of its own. Format the other nodes" in done.stderr
+    alone = quire("storage", "format", "--data", str(tmp_path / "alone"), "--standalone")
+    assert alone.returncode == 0 and alone.stderr == b""
 
 
 def test_a_node_that_joins_is_formatted_without_voters(tmp_path: Path) -> None:
@@ -179,6 +186,7 @@ def test_formatting_that_would_not_make_a_cluster_says_what_to_do(tmp_path: Path
         ({}, ["--cluster-id", CLUSTER_ID, "-I", VOTERS, "--standalone"], "contradict each other"),
         ({}, ["--cluster-id", CLUSTER_ID, "-I", "1@127.0.0.1:9093"], "is not ID@HOST:PORT:DIRECTORY_ID"),
         ({}, ["--cluster-id", CLUSTER_ID, "-I", f"5@127.0.0.1:9093:{ONE}"], "does not name this controller, node 1"),
+        ({}, ["--cluster-id", CLUSTER_ID, "-I", f"1@127.0.0.1:9092:{ONE}"], "this controller at port 9092, and its"),
         ({**static}, ["--cluster-id", CLUSTER_ID, "-I", VOTERS], "the quorum is static"),
         ({**broker}, ["--cluster-id", CLUSTER_ID, "--standalone"], "--standalone is for a controller"),
         ({**broker}, ["--cluster-id", CLUSTER_ID, "-I", VOTERS], "which is only a broker"),

@@ -31,7 +31,7 @@ def data(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def visible(data: Path) -> Iterator[Path]:
-    """The same where every user may see it: pytest's folders are those of their user alone."""
+    """The same in a folder that every user may read: pytest's folders are private to their user."""
     with tempfile.TemporaryDirectory() as folder:
         os.chmod(folder, 0o755)
         moved = Path(shutil.move(data, Path(folder) / "data"))

@@ -22,7 +22,7 @@ def created(servers: str, topic: str, partitions: int = 1) -> str:
 
 
 def begun(servers: str, name: str, topic: str, *partitions: int) -> confluent_kafka.Producer:
-    """A producer with a transaction open, one record of which is in each of these partitions."""
+    """A producer with an open transaction that has one record in each of these partitions."""
     producer = confluent_kafka.Producer({"bootstrap.servers": servers, "transactional.id": name, "log_level": 0})
     producer.init_transactions(30)
     producer.begin_transaction()
@@ -102,7 +102,7 @@ def test_a_transaction_that_is_under_way_is_aborted_only_by_force(servers: str) 
     assert read_committed(servers, topic) == []
 
 
-def test_a_reader_that_is_blocked_by_a_transaction_is_told_so(servers: str) -> None:
+def test_a_reader_that_is_blocked_by_a_transaction_learns_the_reason(servers: str) -> None:
     topic = created(servers, "unseen", 1)
     consume = ("consume", topic, "--from-beginning", "--read-committed")
     assert quire(*consume, servers=servers).stderr == b""

@@ -1,4 +1,4 @@
-"""A whole group coordinator in memory: a method for each API, which returns the answer or the error code."""
+"""A whole group coordinator in memory: a method for each API, which returns the response or the error code."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -33,12 +33,12 @@ class GroupShard(SimShard[GroupMachine]):
         super().__init__(GroupMachine, at_once | dict(settings or {}), image=image)
 
     def ask(self, api: str, request: Message, version: int) -> Pending[Any]:
-        """The request of the method `api` of the machine."""
+        """Calls the machine's method `api` with the request."""
         method = getattr(self.machine, api)
         return self.run(lambda now_ms: method(request, Caller("client", "/host", version), now_ms))
 
     def outcome(self, api: str, request: Message, version: int) -> ErrorCode | Any:
-        """The answer, or the code of the error that it is."""
+        """The response, or the code if it is an error."""
         return code_or_answer(self.ask(api, request, version).value)
 
     # --- Offsets
@@ -57,7 +57,7 @@ class GroupShard(SimShard[GroupMachine]):
         return answer if isinstance(answer, ErrorCode) else ErrorCode(answer.topics[0].partitions[0].error_code)
 
     def offsets(self, group_id: str, *, member: str | None = None, epoch: int = -1) -> dict[str, int] | ErrorCode:
-        """By topic, of partition 0."""
+        """The result for partition 0 of each topic."""
         request = OffsetFetchRequestGroup(group_id=group_id, member_id=member, member_epoch=epoch, topics=None)
         caller = Caller("client", "/host", 9)
         answer = code_or_answer(
@@ -80,7 +80,7 @@ class GroupShard(SimShard[GroupMachine]):
         return self.ask("join_group", request, 3)
 
     def stable_classic(self, group_id: str, *topics: str, protocol_type: str = "consumer") -> str:
-        """Makes a stable group of one member, in generation 1, and returns the member's id."""
+        """Creates a stable group of one member in generation 1, and returns the member's id."""
         joining = self.join_classic(group_id, *topics, protocol_type=protocol_type)
         self.wait(0)
         joined = joining.value
@@ -114,7 +114,7 @@ class GroupShard(SimShard[GroupMachine]):
         return answer
 
     def join_consumer(self, group_id: str, member: str, *topics: str) -> int:
-        """The epoch in which it has joined."""
+        """The member epoch after it has joined."""
         answer = self.beat_as_consumer(group_id, member, 0, *topics)
         assert isinstance(answer, ConsumerGroupHeartbeatResponse), answer
         return answer.member_epoch
@@ -137,7 +137,7 @@ class GroupShard(SimShard[GroupMachine]):
 
 
 def subscription(*topics: str) -> bytes:
-    """As consumers of the classic protocol write it: a version, then the topics."""
+    """A subscription in the classic protocol: a version, then the topics."""
     out = bytearray(b"\0\1")
     encoder(ConsumerProtocolSubscription, 1)(ConsumerProtocolSubscription(topics=list(topics)), out)
     return bytes(out)

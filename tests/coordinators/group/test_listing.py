@@ -37,7 +37,5 @@ def test_a_group_is_listed_with_its_state_and_type() -> None:
         ([], ["no such type"], []),
     ],
 )
-def test_filters_choose_groups_whatever_their_case(
-    states: Sequence[str], types: Sequence[str], listed: list[str]
-) -> None:
+def test_filters_ignore_case(states: Sequence[str], types: Sequence[str], listed: list[str]) -> None:
     assert [group.group_id for group in list_groups(groups(), states, types)] == listed

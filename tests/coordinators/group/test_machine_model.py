@@ -1,8 +1,8 @@
 """Whatever members of either protocol do with a group, its offset is the last one acknowledged.
 
 The group changes its protocol, loses its members, is deleted and created again; the coordinator replays its
-log, whole or compacted. Who may commit is the group's matter; here it counts that an acknowledged commit is there until
-a later one, or the deletion of the group, is acknowledged.
+log, whole or compacted. The group decides who may commit. This test checks that an acknowledged commit stays until a
+later one, or the deletion of the group, is acknowledged.
 """
 
 from hypothesis import settings
@@ -30,7 +30,8 @@ class GroupModel(RuleBasedStateMachine):
         self.acknowledged: int | None = None
         self.commits = 0
         self.members: dict[str, tuple[str, int]] = {}
-        """Who thinks to be a member: the id, and the generation or epoch. There is one classic one at most."""
+        """Clients that believe they are members: the id, and the generation or epoch. At most one of them is
+        classic."""
 
     # --- Members
 
@@ -70,14 +71,14 @@ class GroupModel(RuleBasedStateMachine):
 
     @rule(seconds=st.integers(0, 60))
     def wait(self, seconds: int) -> None:
-        """Some sessions end; offsets live longer."""
+        """Some sessions expire; offsets are kept longer."""
         self.shard.wait(seconds * 1000)
 
     # --- Offsets
 
     @rule(number=st.integers(0, 2))
     def commit(self, number: int) -> None:
-        """As a client that believes it is a member, or as none."""
+        """Commits as a client that believes it is a member, or as a client that is not one."""
         known = [("", -1), *self.members.values()]
         member, generation = known[-1 - number % len(known)]
         self.commits += 1

@@ -1,4 +1,4 @@
-"""Expressions over topic names mean what they mean to RE2, and no expression blocks the node."""
+"""Expressions over topic names have the same meaning as in RE2, and no expression blocks the node."""
 
 import re
 
@@ -91,7 +91,7 @@ NAMES = st.text("aAbB1._-", max_size=6)
 
 
 def expressions() -> st.SearchStrategy[str]:
-    """What RE2 and Python's re read in the same way."""
+    """Expressions that RE2 and Python's re parse in the same way."""
     atoms = st.sampled_from(
         ["a", "B", "1", r"\.", "-", "_", ".", "[ab]", "[^a1]", r"\d", r"\w", r"\W", r"\b", "[A-Z_]"]
     )

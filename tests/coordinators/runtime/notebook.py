@@ -1,4 +1,4 @@
-"""The smallest state machine for a log: numbers by name. And a log in memory that misbehaves on request."""
+"""A minimal state machine, numbers by name, and a log in memory that fails on request."""
 
 from collections.abc import Callable, Sequence
 
@@ -82,7 +82,8 @@ class MemoryLog:
         self.read_error: ApiError | None = None
         self.largest_read = 3
         self.largest_read_bytes: int | None = None
-        """A read ends there, wherever that is in a batch; but its first batch is whole, as a partition's is."""
+        """A read ends after this many bytes, even within a batch; but its first batch is complete, as in a
+        partition."""
 
     def bounds(self) -> Pending[Bounds | ApiError]:
         return completed(self.read_error or Bounds(0, self.end))
@@ -103,7 +104,7 @@ class MemoryLog:
         return answer
 
     def release(self, *, answered: bool = True, refusal: ApiError | None = None) -> None:
-        """Lets the oldest append go: into the log unless refused, and with or without an answer."""
+        """Completes the oldest append: it is written to the log unless it is refused, with or without a response."""
         batch, expected_offset, answer = self.held.pop(0)
         outcome = refusal or self._append(batch, expected_offset)
         if answered:

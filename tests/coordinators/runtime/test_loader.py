@@ -107,7 +107,7 @@ class TurningClock(SimClock):
 
 
 class TurnsOfALoader:
-    """How many records a loader replays before it lets others have their turn."""
+    """How many records a loader replays in one turn of the event loop."""
 
     def __init__(self, log: MemoryLog) -> None:
         self.clock = TurningClock(self._turn)

@@ -1,4 +1,4 @@
-"""A shard answers when the log has its records, and after every failure its state is that of the log."""
+"""A shard responds when its records are in the log, and after every failure its state is that of the log."""
 
 import pytest
 from hypothesis import given, settings
@@ -275,7 +275,7 @@ def test_a_leadership_that_ends_while_the_log_is_read_is_no_error_of_the_log(cap
     assert not [record for record in caplog.records if record.levelname == "ERROR"]
 
 
-def test_unloading_refuses_whoever_waits_and_whoever_comes() -> None:
+def test_unloading_refuses_waiting_requests_and_new_ones() -> None:
     desk = Desk()
     desk.log.holding = True
     waiting = desk.put("a", 1)
@@ -316,8 +316,10 @@ def test_an_answer_that_asks_for_more_gets_it_after_those_before_it() -> None:
     )
 )
 @settings(max_examples=300, deadline=None)
-def test_acknowledged_records_are_in_the_log_whatever_appends_do(steps: list[tuple[str, object, object]]) -> None:
-    """Appends are lost, late, refused, carried out without an answer: acknowledged operations stand, in order."""
+def test_acknowledged_records_are_in_the_log_through_all_faults_of_appends(
+    steps: list[tuple[str, object, object]],
+) -> None:
+    """Appends are lost, late, refused, or carried out without a response: acknowledged operations stay, in order."""
     desk = Desk()
     desk.log.holding = True
     acknowledged: list[tuple[str, int]] = []

@@ -1,6 +1,6 @@
 """A transaction coordinator with everything around it, in memory and on virtual time: log, partitions, producers.
 
-Every step is told in plain words (`story`), which is what the transcripts are made of.
+Every step is described in plain words (`story`), from which the transcripts are made.
 """
 
 from collections.abc import Callable, Mapping
@@ -101,7 +101,7 @@ class SimCluster:
     def run_with_id(
         self, operation: Callable[[TransactionMachine, int, int], CoordinatorResult[R]]
     ) -> Pending[R | ApiError]:
-        """As the handler of a request does: gets a producer id when it is told that one is needed."""
+        """Like the handler of a request: gets a producer id if the operation needs one."""
         answer: Pending[R | ApiError] = Pending()
 
         def answered(first: R | ApiError) -> None:
@@ -114,10 +114,10 @@ class SimCluster:
         self.run(lambda machine, now_ms: operation(machine, now_ms, NO_PRODUCER_ID)).when_done(answered)
         return answer
 
-    # --- What may happen
+    # --- Events
 
     def crash(self) -> None:
-        """The coordinator starts again, with what is in the log."""
+        """The coordinator restarts, and replays the log."""
         self.channel.requests.clear()
         self.channel.answers.clear()
         self.shard.reload()
@@ -136,7 +136,7 @@ class SimCluster:
         self.shard.change_image(image)
 
     def given(self, transactional_id: str, producer_id: int, epoch: int) -> None:
-        """As if the producer had got so far."""
+        """Writes this producer id and epoch to the log, as if the producer had reached that epoch."""
         value = TransactionLogValue(
             producer_id=producer_id,
             previous_producer_id=producer_id,
@@ -171,7 +171,7 @@ class SimCluster:
 
 
 class SimProducer:
-    """A producer, as clients are: it remembers its id and epoch, and what it asked last."""
+    """A producer that behaves like a client: it remembers its id and epoch, and its last request."""
 
     def __init__(self, cluster: SimCluster, name: str, transactional_id: str, protocol: int = 2) -> None:
         self.cluster = cluster
@@ -181,7 +181,7 @@ class SimProducer:
         self.producer_id = -1
         self.epoch = -1
         self.transaction = 0
-        """Counts what it has begun, for the partitions to write down."""
+        """Counts its transactions; partitions store the number with each batch."""
         self.last_end: EndTxnRequest | None = None
 
     @property
@@ -189,7 +189,7 @@ class SimProducer:
         return f"{self.name}#{self.transaction}"
 
     def init(self, *, timeout_ms: int = 60_000, goes_on: bool = False, api_version: int = 6) -> Pending[Answer]:
-        """`goes_on` says which id and epoch it had (KIP-360)."""
+        """With `goes_on` the request names its current id and epoch (KIP-360)."""
         request = InitProducerIdRequest(transactional_id=self.transactional_id, transaction_timeout_ms=timeout_ms)
         if goes_on:
             request.producer_id, request.producer_epoch = self.producer_id, self.epoch
@@ -207,7 +207,7 @@ class SimProducer:
         ).then(answered)
 
     def add(self, *names: Name, api_version: int = 3) -> Pending[ErrorCode]:
-        """As clients of protocol 1 do."""
+        """Like clients of protocol 1."""
         request = AddPartitionsToTxnRequest(
             v3_and_below_transactional_id=self.transactional_id,
             v3_and_below_producer_id=self.producer_id,
@@ -244,7 +244,10 @@ class SimProducer:
         )
 
     def produce(self, name: Name) -> Pending[ErrorCode]:
-        """As a broker does for it: asks the coordinator, then appends. Protocol 2 adds the partition, 1 must have."""
+        """Like a broker: asks the coordinator, then appends.
+
+        With protocol 2 this adds the partition; with protocol 1 it must have been added.
+        """
         partition = self.cluster.partitions[name]
         guard = partition.guard(self.producer_id, self.epoch, bumps_epoch=self.protocol == 2)
         what = self.what

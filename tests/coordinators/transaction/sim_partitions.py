@@ -1,8 +1,8 @@
 """Partitions that transactions write to, and the channel to them: real producer state, logs in memory, faults.
 
 A partition verifies, fences and recognises repeated markers as a real one does, because the same code decides. The
-channel delivers at once unless `holding`: then requests, and the answers to them, lie there until the test delivers
-them (once, twice, in any order) or loses them.
+channel delivers at once unless `holding`: then it keeps requests, and the answers to them, until the test delivers them
+(once, twice, in any order) or loses them.
 """
 
 from collections.abc import Callable
@@ -38,7 +38,7 @@ class Entry(NamedTuple):
     producer_id: int
     producer_epoch: int
     what: str
-    """`COMMIT`, `ABORT`, or which transaction it is part of."""
+    """`COMMIT`, `ABORT`, or the number of its transaction."""
 
     @property
     def is_marker(self) -> bool:
@@ -58,7 +58,7 @@ class SimPartition:
         return self._guards.acquire(producer_id, producer_epoch, bumps_epoch=bumps_epoch)
 
     def append(self, guard: VerificationGuard, what: str) -> ErrorCode:
-        """The coordinator had nothing against it."""
+        """The coordinator has confirmed it."""
         is_valid = guard.is_valid
         guard.release()
         if not is_valid:
@@ -126,7 +126,7 @@ class _Sent(NamedTuple):
 
 
 class SimChannel:
-    """`partition` finds who is asked; None where the node does not know it."""
+    """`partition` finds the partition of a request; None if the node does not know it."""
 
     def __init__(self, partition: Callable[[Name], SimPartition | None], told: Callable[[str], None]) -> None:
         self.holding = False
@@ -153,7 +153,7 @@ class SimChannel:
         return sent.answer
 
     def deliver(self, position: int = 0, *, keep: bool = False) -> None:
-        """The request arrives; with `keep` it will arrive once more."""
+        """Delivers the request; with `keep` it stays and will be delivered again."""
         sent = self.requests[position] if keep else self.requests.pop(position)
         if sent.node_id in self.down:
             self._told(f"node {sent.node_id} cannot be reached")

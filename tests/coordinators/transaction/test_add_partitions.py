@@ -23,7 +23,7 @@ def initialized(transaction_version: int = 2) -> tuple[SimCluster, SimProducer]:
 def ask(
     cluster: SimCluster, *topics: tuple[str, list[int]], verify_only: bool = False, epoch: int = 0, api_version: int = 5
 ) -> list[tuple[str, int, ErrorCode]]:
-    """As a broker does."""
+    """Like a request of a broker."""
     transaction = AddPartitionsToTxnTransaction(
         transactional_id="orders",
         producer_id=1000,

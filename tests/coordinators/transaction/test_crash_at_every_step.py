@@ -1,7 +1,7 @@
-"""A coordinator that crashes once, at any step of any path: nothing hangs, and every response was true.
+"""A coordinator that crashes once, at any step of any path: nothing hangs, and every response stays true.
 
-A step is an append that is committed, a request with markers that arrives, or its answer. For each path all steps are
-counted in a first run without a crash; then it is run again for each of them, with the crash right before the step: the
+A step is an append that is committed, a request with markers that arrives, or its answer. For each path, a first run
+without a crash counts the steps; then the path is run once for each step, with the crash right before it: the
 append may be lost, or be in the log without a response, and messages in flight may still arrive.
 """
 
@@ -23,7 +23,7 @@ TRY_AGAIN = (
 )
 
 Script = Generator[Callable[[], Pending[Any]], ErrorCode, dict[str, str]]
-"""Yields requests, is sent their codes once it need not try again, and returns how its transactions must have ended."""
+"""Yields requests, gets the code of each when no retry is needed, and returns how its transactions must have ended."""
 
 T0, T1, U0 = ("t", 0), ("t", 1), ("u", 0)
 
@@ -88,7 +88,7 @@ def a_producer_goes_on(cluster: SimCluster) -> Script:
     yield producer.init
     yield from produce(producer, T0)
     code = yield lambda: producer.init(goes_on=True)
-    if code is ErrorCode.PRODUCER_FENCED:  # That it asked before is not in the log.
+    if code is ErrorCode.PRODUCER_FENCED:  # Its earlier request is not in the log.
         yield producer.init
     producer.transaction = 1
     yield from produce(producer, T0)
@@ -225,7 +225,7 @@ def crash_with_the_append_in_the_log(cluster: SimCluster) -> None:
 
 
 def crash_with_markers_on_their_way(cluster: SimCluster) -> None:
-    """They arrive after those of the next coordinator, and their answers are lost."""
+    """The markers arrive after those of the next coordinator, and their responses are lost."""
     late = list(cluster.channel.requests)
     cluster.crash()
     cluster.channel.requests.extend(late)

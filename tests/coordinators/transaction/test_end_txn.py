@@ -75,7 +75,7 @@ def test_a_producer_of_protocol_1_keeps_its_epoch_in_a_cluster_that_speaks_both(
     assert producer.produce(("t", 1)).value is ErrorCode.NONE
 
 
-def test_while_a_transaction_is_being_ended_every_producer_is_told_to_retry() -> None:
+def test_while_a_transaction_is_being_ended_every_producer_must_retry() -> None:
     cluster, producer = open_transaction()
     cluster.channel.holding = True
     producer.end(commit=True)
@@ -86,7 +86,7 @@ def test_while_a_transaction_is_being_ended_every_producer_is_told_to_retry() ->
     assert producer.send_end(request(producer, 0, producer_id=5)).value[0] is ErrorCode.CONCURRENT_TRANSACTIONS
 
 
-def test_in_protocol_1_only_the_producer_itself_is_told_to_retry() -> None:
+def test_in_protocol_1_only_the_producer_itself_must_retry() -> None:
     cluster, producer = open_transaction(protocol=1)
     cluster.channel.holding = True
     producer.end(commit=True)

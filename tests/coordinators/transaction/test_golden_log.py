@@ -1,6 +1,6 @@
 """`__transaction_state` as Apache Kafka 4.3.1 wrote it: replayed to the right state, and written byte for byte.
 
-From each record it is plain what was asked for. Asked for the same, at the same time, Quire writes the same record.
+Each record shows which request caused it. For the same request at the same time, Quire writes the same record.
 """
 
 from collections.abc import Iterator
@@ -36,7 +36,7 @@ def records_of(log: Path) -> Iterator[Record]:
 
 
 def asked_for(machine: TransactionMachine, transactional_id: str, value: TransactionLogValue) -> StateRecord:
-    """The record that the machine writes when it is asked for what led to `value`."""
+    """The record that the machine writes for the request that led to `value`."""
     now_ms = value.transaction_last_update_timestamp_ms
     producer_id, epoch = value.producer_id, value.producer_epoch
     before = machine._transactions.get(transactional_id)

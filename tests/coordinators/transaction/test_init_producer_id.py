@@ -107,7 +107,8 @@ def test_the_highest_epoch_is_given_to_no_producer() -> None:
 
 
 def test_a_record_that_the_log_refuses_leaves_no_trace() -> None:
-    """Too large, for instance: it is not replayed, and the machine keeps working."""
+    """The log refuses the record, for example because it is too large: it is not replayed, and the machine keeps
+    working."""
     cluster = SimCluster()
     producer = SimProducer(cluster, "P", "orders")
     producer.init()

@@ -10,7 +10,7 @@ from tests.coordinators.transaction.sim_cluster import SimCluster, SimProducer
 
 
 def cluster_with_transactions() -> SimCluster:
-    """`done` has committed, `open` has been open for 30 seconds, `new` has done nothing yet."""
+    """`done` has committed, `open` has been open for 30 seconds, `new` has not begun a transaction."""
     cluster = SimCluster()
     done, opened, new = (SimProducer(cluster, name, name) for name in ("done", "open", "new"))
     done.init()

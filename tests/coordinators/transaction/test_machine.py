@@ -1,4 +1,4 @@
-"""TransactionMachine as a whole: many producers with one id, and what it remembers."""
+"""TransactionMachine as a whole: many producers with one transactional id, and the state that it keeps."""
 
 from quire.coordinators.runtime.record import Origin, tombstone
 from quire.coordinators.transaction.transactions import Markers
@@ -23,7 +23,7 @@ def test_of_ten_producers_with_one_id_the_last_works_and_the_others_are_fenced()
         assert producer.init(goes_on=True).value[0] is ErrorCode.PRODUCER_FENCED
     assert last.end(commit=True).value[0] is ErrorCode.NONE
     log = cluster.partitions[T0]
-    verdicts = [log.verdict(entry, place) for place, entry in enumerate(log.entries) if not entry.is_marker]
+    verdicts = [log.verdict(entry, index) for index, entry in enumerate(log.entries) if not entry.is_marker]
     assert verdicts == ["ABORT"] * 9 + ["COMMIT"]
     assert not cluster.partitions[T1].entries
 

@@ -24,7 +24,7 @@ Sent = tuple[int, list[tuple[int, str, int]]]
 
 
 class Desk:
-    """A sender and everything around it; answers are given by hand, or at once with `at_once`."""
+    """A sender and its surroundings; the test gives each answer, or all are given at once with `at_once`."""
 
     def __init__(self, at_once: ErrorCode | None = None) -> None:
         self.at_once = at_once
@@ -36,7 +36,7 @@ class Desk:
         self.requests: list[tuple[int, WriteTxnMarkersRequest, Pending[Message | ApiError]]] = []
         self.completed: list[Markers] = []
         self.latest: Pending[bool] | None = None
-        """What an attempt to bring the image up to date becomes; by default it is up to date."""
+        """The result of an attempt to bring the image up to date; by default it is up to date."""
         self.sender = MarkerSender(self, self.clock, 9, self)
 
     def when_up_to_date(self) -> Pending[bool]:
@@ -64,7 +64,7 @@ class Desk:
         self.sender.write([Markers(name, producer_id, 3, True, 2, indexes)])
 
     def answer(self, number: int, code: ErrorCode, *, only: Sequence[int] | None = None) -> None:
-        """`code` for the partitions that are asked for, or of those only some."""
+        """Answers with `code` for the requested partitions, or only for some of them."""
         _, request, answer = self.requests[number]
         answer.complete(
             WriteTxnMarkersResponse(
@@ -90,7 +90,7 @@ class Desk:
 
     @property
     def sent(self) -> list[Sent]:
-        """What was sent since it was last asked."""
+        """The requests that were sent since the last call."""
         found = [
             (
                 node_id,

@@ -1,8 +1,9 @@
 """Random producers, and everything that can go wrong: requests repeated, late and out of order, appends and markers
 lost, coordinators that crash, clocks that jump. Afterwards nothing hangs, and every promise was kept.
 
-Producers of protocol 2 suffer all of that. Those of protocol 1 ask for one thing after the other, over a network that
-may lose but not reorder: what is late cannot be told from what is new in that protocol, which is why there is another.
+Producers of protocol 2 are exposed to all of that. Producers of protocol 1 send one request at a time over a network
+that may lose but not reorder requests: that protocol cannot distinguish late requests from new ones, which is why
+protocol 2 exists.
 """
 
 from collections import Counter
@@ -30,7 +31,7 @@ Identity = tuple[int, int]
 
 
 class Faults(RuleBasedStateMachine):
-    """A cluster, and what may happen to it; who uses it is for others to say."""
+    """A cluster and the events in it; subclasses add the producers."""
 
     transaction_version = 2
 
@@ -109,10 +110,10 @@ class Faults(RuleBasedStateMachine):
             cluster.channel.deliver()
         while cluster.channel.answers:
             cluster.channel.answer()
-        cluster.clock.jump_wall(100 * HOUR_MS)  # Further than it can have been put back.
+        cluster.clock.jump_wall(100 * HOUR_MS)  # Further than the clock can have been set back.
         cluster.clock.run_for(HOUR_MS / 10)
 
-    # --- What must hold then
+    # --- Invariants
 
     def check_nothing_hangs(self) -> None:
         for partition in self.cluster.partitions.values():
@@ -121,7 +122,7 @@ class Faults(RuleBasedStateMachine):
             assert transaction.is_at_rest, transaction
 
     def decisions(self) -> dict[Identity, tuple[bool, Counter[Name]]]:
-        """By marker: whether to commit, and the partitions, as they are in the coordinator's log."""
+        """For each marker, its result and its partitions, from the coordinator's log."""
         decided: dict[Identity, tuple[bool, Counter[Name]]] = {}
         for entry in self.cluster.shard.log:
             record = self.cluster.shard.machine.record_types.decode(entry.key, entry.value)
@@ -160,7 +161,7 @@ class AnythingGoes(Faults):
 
     @rule(who=PRODUCERS)
     def near_the_last_epoch(self, who: int) -> None:
-        """As if it had been there for long; only while nothing is open, and with ids of its own."""
+        """Gives an unused transactional id a new producer id, whose epochs are nearly used up."""
         transactional_id = self.producers[who].transactional_id
         transaction = self.cluster.shard.machine._transactions.get(transactional_id)
         if transaction is None and not self.cluster.shard.held:
@@ -221,7 +222,8 @@ class AnythingGoes(Faults):
             assert decisions[producer_id, epoch + 1][0] in said, f"{identity} was told what is not so"
 
     def check_markers_are_as_decided(self, decisions: dict[Identity, tuple[bool, Counter[Name]]]) -> None:
-        """Each partition of a transaction has one marker of it, the right one, and no other partition has."""
+        """Each partition of a transaction has exactly one marker of it, with the right result, and no other partition
+        has one."""
         written: dict[Identity, Counter[Name]] = {identity: Counter() for identity in decisions}
         for name, partition in self.cluster.partitions.items():
             for entry in partition.entries:
@@ -242,14 +244,14 @@ class AnythingGoes(Faults):
 
 
 class OneAfterTheOther(Faults):
-    """Producers of protocol 1. What a transaction wrote is told by its number."""
+    """Producers of protocol 1. Each batch has the number of its transaction."""
 
     def __init__(self) -> None:
         super().__init__()
         self.producers = [SimProducer(self.cluster, f"P{number}", f"id{number % 2}", 1) for number in range(3)]
         self.busy: dict[int, Pending[Any]] = {}
         self.ending: dict[int, bool] = {}
-        """What a producer wants of its transaction, once it has asked for it."""
+        """The end that a producer has requested for its transaction."""
         self.acknowledged: dict[str, bool] = {}
 
     def is_free(self, who: int) -> bool:
@@ -280,7 +282,7 @@ class OneAfterTheOther(Faults):
 
     @rule(who=PRODUCERS, commit=st.booleans())
     def end(self, who: int, commit: bool) -> None:
-        """What was asked for is asked for again until there is an answer."""
+        """A request is repeated until there is an answer."""
         if not self.is_free(who):
             return
         producer = self.producers[who]
@@ -292,7 +294,7 @@ class OneAfterTheOther(Faults):
                 del self.ending[who]
                 producer.transaction += 1
             elif answer[0] is ErrorCode.INVALID_TXN_STATE:
-                del self.ending[who]  # There was nothing to be ended.
+                del self.ending[who]  # There was no transaction to end.
 
         self.busy[who] = producer.end(commit=wanted).then(answered)
 

@@ -11,7 +11,7 @@ from quire.protocol.messages.transaction_records import PartitionsSchema, Transa
 
 
 def value_of(record: StateRecord) -> TransactionLogValue:
-    """As it is replayed from the log."""
+    """The transaction as replayed from the log."""
     decoded = TransactionMachine.record_types.decode(encode_key(record.key), encode_value(record))
     assert isinstance(decoded.value, TransactionLogValue)
     assert decoded.version == record.version

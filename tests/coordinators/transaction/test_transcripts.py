@@ -18,7 +18,7 @@ from tests.transcripts import check, stories
 
 
 class Play:
-    """One story: a cluster and the producers that were named in it."""
+    """One transcript: a cluster and the producers that it names."""
 
     def __init__(self, transaction_version: int = 2) -> None:
         self.cluster = SimCluster(transaction_version)
@@ -50,7 +50,7 @@ class Play:
                 assert request is not None
                 self.producers[producer].send_end(request)
             case "forget", [producer]:
-                """Its answer was lost: it goes by the id and epoch of its last EndTxn."""
+                """The response was lost: the producer continues with the id and epoch of its last EndTxn."""
                 request = self.producers[producer].last_end
                 assert request is not None
                 self.producers[producer].producer_id = request.producer_id

@@ -33,15 +33,15 @@ class Machine:
     """`root` is the folder of the node's data; the journal is kept in `folder`, which must be elsewhere."""
 
     def __init__(self, root: Path, folder: Path, *, syncs: bool = True) -> None:
-        """Without `syncs` the disk lies about them, so that a test can show what it would miss otherwise."""
+        """Without `syncs` the disk ignores fsync, so that a test can show what it would not detect otherwise."""
         self._root = root.resolve()
         self._journal = folder.resolve() / "power.journal"
         self._boot_id = folder.resolve() / "boot_id"
         self._syncs = syncs
         self.changed_files = 0
-        """How many files have other bytes after the power losses than before, summed over these."""
+        """How many files the power losses have changed, summed over all power losses."""
         self.changed_names = 0
-        """How many names these took or brought back."""
+        """How many file names they have removed or restored."""
         self._root.mkdir(parents=True, exist_ok=True)
         self._start()
 
@@ -57,7 +57,7 @@ class Machine:
         }
 
     def lose_power(self, seed: int | str) -> None:
-        """The node has been killed: leaves what the disk has kept, and starts the machine again."""
+        """Call this after the node was killed: leaves what the disk has kept, and starts the machine again."""
         after = self.kept(seed)
         self._count(contents(self._disk), contents(after))
         for path in self._root.iterdir():
@@ -136,10 +136,11 @@ class Machine:
         assert isinstance(node, FileNode), f"inode {inode} is a folder"
         return node
 
-    # --- What it says about itself
+    # --- Self-checks
 
     def _check_that_nothing_was_missed(self) -> None:
-        """The replayed disk is the folder that the process has left, except for the change it was killed in."""
+        """The replayed disk must equal the folder that the process has left, except for a change during which it was
+        killed."""
         replayed = contents(self._disk)
         found = {
             str(path.relative_to(self._root)): None if path.is_dir() else path.read_bytes()
@@ -165,9 +166,9 @@ def contents(folder: FolderNode, above: str = "") -> dict[str, bytes | None]:
     return found
 
 
-def _write(folder: FolderNode, place: Path) -> None:
+def _write(folder: FolderNode, target: Path) -> None:
     for name, node in folder.entries.items():
-        path = place / name
+        path = target / name
         if isinstance(node, FileNode):
             path.write_bytes(node.content)
         else:

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from tests.crash.power_loss.machine import Machine
-from tests.crash.real_cluster import RealCluster
+from tests.crash.real_cluster import RealCluster, serving
 
 
 class PoweredCluster(RealCluster):
@@ -19,7 +19,7 @@ class PoweredCluster(RealCluster):
             node.process.environment = machine.environment
 
     def lose_power(self, *ids: int, seed: int | str) -> None:
-        """At these nodes, or all; they do not start by themselves."""
+        """Cuts the power of these nodes, or of all; they do not start by themselves."""
         self.kill(*ids)
         for node_id in ids or self.nodes:
             self.machines[node_id].lose_power(f"{seed}/{node_id}")
@@ -29,15 +29,7 @@ class PoweredCluster(RealCluster):
 def powered_cluster(
     folder: Path, count: int = 1, settings: Mapping[str, object] | None = None
 ) -> Iterator[PoweredCluster]:
-    """Nodes that serve; their logs are printed if the test fails."""
+    """Nodes that serve."""
     cluster = PoweredCluster(folder, count, settings)
-    try:
-        cluster.start()
-        cluster.wait_until_unfenced()
+    with serving(cluster):
         yield cluster
-        assert "Traceback" not in cluster.logs()
-    except BaseException:
-        print(cluster.logs())
-        raise
-    finally:
-        cluster.kill()

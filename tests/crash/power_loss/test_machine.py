@@ -1,4 +1,4 @@
-"""The machine under a process: what was synced survives a power loss, the rest may not, and nothing is missed."""
+"""The machine under a process: synced data survives a power loss, other data may not, and every change is recorded."""
 
 import subprocess
 import sys
@@ -37,7 +37,7 @@ Outcome = tuple[tuple[str, bytes | None], ...]
 
 
 def outcomes(folder: Path, *lines: str, syncs: bool = True) -> set[Outcome]:
-    """What the disk may have kept at a power loss that follows these statements."""
+    """The disk after a power loss that follows these statements."""
     folder.mkdir(exist_ok=True)
     process = Process(folder, syncs=syncs)
     process.run(*lines)
@@ -71,7 +71,7 @@ def test_an_unsynced_rename_is_done_or_not(tmp_path: Path) -> None:
     assert outcomes(tmp_path, *lines) == {(("a", b"first"),), (("b", b"first"),)}
 
 
-def test_an_unsynced_removal_and_truncation_may_come_back(tmp_path: Path) -> None:
+def test_an_unsynced_removal_and_truncation_may_be_undone(tmp_path: Path) -> None:
     lines = [OPEN, "os.write(file, b'first')", "os.fsync(file)", SYNC_NAMES]
     assert outcomes(tmp_path / "removed", *lines, "os.unlink('a')") == {(), (("a", b"first"),)}
     assert outcomes(tmp_path / "truncated", *lines, "os.ftruncate(file, 2)") == {(("a", b"fi"),), (("a", b"first"),)}
@@ -116,7 +116,7 @@ def test_threads_and_numbers_of_removed_files_do_not_confuse_it(tmp_path: Path) 
         "os.rename('a', 'e')",
     )
     assert len(process.found()) == 100
-    process.machine.lose_power(1)  # It compares what it has replayed with what is there.
+    process.machine.lose_power(1)  # It compares the replayed disk with the folder.
     assert process.machine.changed_names
 
 

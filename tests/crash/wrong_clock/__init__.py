@@ -8,5 +8,5 @@ _LIBRARY = Path(__file__).parent / "clock.c"
 
 
 def wrong_clock(shift_s: int) -> dict[str, str]:
-    """The environment of a process whose clock is so far ahead, or behind if that is negative."""
+    """The environment of a process whose clock is ahead by this much, or behind if negative."""
     return {"LD_PRELOAD": str(preloaded(_LIBRARY)), "WRONG_CLOCK_S": str(shift_s)}

@@ -1,4 +1,4 @@
-"""The clock of a process is as wrong as asked, and what must not depend on it does not."""
+"""The clock of a process is wrong by the given amount, and monotonic time is not affected."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""A member of a classic group as a test drives it, request by request, against a simulated node."""
+"""A member of a classic group that a test controls, request by request, against a simulated node."""
 
 from quire.protocol.errors import ErrorCode
 from quire.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol, JoinGroupResponse
@@ -21,7 +21,7 @@ def join_request(member_id: str = "", *, group: str = GROUP, instance: str | Non
 
 
 def join(node: SimulatedNode, *, group: str = GROUP) -> JoinGroupResponse:
-    """Joins as the only member: once for a member id, and once with it."""
+    """Joins as the only member: first to get a member id, then with it."""
     first = node.call(join_request(group=group), 9, JoinGroupResponse)
     assert first.error_code == ErrorCode.MEMBER_ID_REQUIRED
     joined = node.call(join_request(first.member_id, group=group), 9, JoinGroupResponse)

@@ -1,4 +1,4 @@
-"""An authorizer that denies what a test names, so that the test sees how a handler refuses."""
+"""An authorizer that denies what a test names, to test how a handler refuses."""
 
 from quire.node.authorizer import AclOperation, Authorizer, Resource
 from quire.node.context import Context
@@ -16,5 +16,5 @@ class DenyingAuthorizer(Authorizer):
 
 
 def deny(node: SimulatedNode, *denied: tuple[AclOperation, str]) -> None:
-    """Denies these operations on the resources of these names, and nothing else."""
+    """Denies only these operations on the resources with these names."""
     node.node.authorizer = DenyingAuthorizer(set(denied))

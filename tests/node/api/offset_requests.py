@@ -1,4 +1,4 @@
-"""Commits and fetches of offsets as a test sends them to a simulated node, by the name of a topic."""
+"""Commits and fetches of offsets that a test sends to a simulated node, by topic name."""
 
 from quire.protocol.messages.offset_commit import (
     OffsetCommitRequest,
@@ -32,7 +32,7 @@ def commit(node: SimulatedNode, offset: int, *topics: str) -> dict[str, int]:
 
 
 def fetch(node: SimulatedNode, *topics: str, group: str = GROUP) -> OffsetFetchResponseGroup:
-    """All that the group has committed if no topic is named."""
+    """All committed offsets of the group if no topic is named."""
     wanted = [OffsetFetchRequestTopics(name=topic, partition_indexes=[0]) for topic in topics]
     request = OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group_id=group, topics=wanted or None)])
     (answer,) = node.call(request, 9, OffsetFetchResponse).groups

@@ -17,12 +17,12 @@ OTHER_ADDRESS = "10.0.0.2:7"
 
 
 def controller_connection() -> ConnectionInfo:
-    """Of broker 2; a connection belongs to one node, because the node keeps its state there."""
+    """The connection of broker 2. Each node needs its own, because the server keeps state per connection."""
     return ConnectionInfo(7, "CONTROLLER", OTHER_ADDRESS)
 
 
 def ask_controller(node: SimulatedNode, request: Message, version: int, expected: type[M]) -> M:
-    """Over the controller listener."""
+    """Calls the controller listener."""
     before, node.info = node.info, controller_connection()
     try:
         return node.call(request, version, expected)

@@ -1,4 +1,4 @@
-"""AddPartitionsToTxn: for one transaction of a client, and for several that a broker names."""
+"""AddPartitionsToTxn: for one transaction of a client, and for several transactions in a broker's request."""
 
 from quire.node.authorizer import CLUSTER_NAME, AclOperation
 from quire.protocol.errors import ErrorCode

@@ -2,9 +2,16 @@
 
 import pytest
 
+from quire.metadata.features import SUPPORTED
 from quire.node.authorizer import CLUSTER_NAME, AclOperation
 from quire.protocol.errors import ErrorCode
 from quire.protocol.messages.add_raft_voter import AddRaftVoterResponse
+from quire.protocol.messages.broker_registration import (
+    BrokerRegistrationRequest,
+    BrokerRegistrationResponse,
+    Feature,
+    Listener,
+)
 from quire.protocol.messages.fetch import FetchResponse
 from quire.raft.messages import FetchRequest
 from quire.raft.replicas import ReplicaKey
@@ -22,13 +29,26 @@ def catch_up(node: SimulatedNode) -> None:
     node.call(fetch.request(message, node.node.cluster_id), 18, FetchResponse)
 
 
-def test_a_controller_that_has_caught_up_becomes_a_voter(node: SimulatedNode) -> None:
+def add(node: SimulatedNode) -> AddRaftVoterResponse:
     catch_up(node)
     request = add_request()
     request.ack_when_committed = False  # Two voters commit only together, and there is no second one here.
-    answer = node.call(request, 1, AddRaftVoterResponse)
+    return node.call(request, 1, AddRaftVoterResponse)
+
+
+def test_a_controller_that_has_caught_up_becomes_a_voter(node: SimulatedNode) -> None:
+    answer = add(node)
     assert (answer.error_code, answer.error_message) == (ErrorCode.NONE, None)
     assert node.node.metadata.log.voters.ids == [1, NEW_ID]
+
+
+def test_a_controller_whose_settings_name_it_alone_says_so_when_another_votes(
+    node: SimulatedNode, caplog: pytest.LogCaptureFixture
+) -> None:
+    node.clock.run_for(10_000)
+    assert "names this controller alone" not in caplog.text
+    add(node)
+    node.clock.run_until(lambda: "names this controller alone, but node 7 votes, too" in caplog.text)
 
 
 def test_a_controller_that_has_not_caught_up_is_asked_to_try_again(node: SimulatedNode) -> None:
@@ -41,6 +61,26 @@ def test_a_controller_that_has_not_caught_up_is_asked_to_try_again(node: Simulat
 def test_a_voter_is_not_added_twice(node: SimulatedNode) -> None:
     answer = node.call(add_request(voter_id=1), 0, AddRaftVoterResponse)
     assert answer.error_code == ErrorCode.DUPLICATE_VOTER
+
+
+def test_a_node_that_is_only_a_broker_is_not_added(node: SimulatedNode) -> None:
+    registration = BrokerRegistrationRequest(
+        broker_id=NEW_ID,
+        cluster_id=node.node.cluster_id,
+        incarnation_id=b"i" * 16,
+        listeners=[Listener(name="PLAINTEXT", host="new", port=9092, security_protocol=0)],
+        features=[
+            Feature(name=name, min_supported_version=low, max_supported_version=high)
+            for name, (low, high) in SUPPORTED.items()
+        ],
+        log_dirs=[NEW_DIRECTORY],
+    )
+    catch_up(node)
+    assert node.call(registration, 4, BrokerRegistrationResponse).error_code == ErrorCode.NONE
+    answer = node.call(add_request(), 1, AddRaftVoterResponse)
+    assert answer.error_code == ErrorCode.INVALID_REQUEST
+    assert "node 7 is only a broker and cannot vote" in (answer.error_message or "")
+    assert node.node.metadata.log.voters.ids == [1]
 
 
 @pytest.mark.parametrize("listener", ["PLAINTEXT", "CONTROLLER"])

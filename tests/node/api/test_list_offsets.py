@@ -189,6 +189,15 @@ def test_a_topic_that_is_deleted_during_the_search_is_unknown(node: SimulatedNod
     assert node.failures == []
 
 
+def test_a_search_that_a_change_of_leaders_overtakes_is_refused(node: SimulatedNode) -> None:
+    pending = node.send(request(node.clock.now_ms() + 1000), VERSION)
+    node.node.partitions.leader("t", None, 0).partition.become_follower(2, 9)
+    node.clock.run_until(lambda: pending.done)
+    assert pending.value is not None
+    (topic,) = codec.decode(ListOffsetsResponse, pending.value[5:], VERSION).topics
+    assert topic.partitions[0].error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+
 @pytest.fixture
 def empty() -> SimulatedNode:
     node = SimulatedNode().start()

@@ -47,7 +47,7 @@ def test_a_transaction_ends_in_the_partitions_that_exist(producer: Transactional
 
 @pytest.mark.parametrize("topic", ["t", "__consumer_offsets"])
 def test_a_repeated_marker_is_confirmed_when_the_first_one_is_committed(coordinator: SimulatedNode, topic: str) -> None:
-    """The coordinator of the transaction may not have got the answer to the first one."""
+    """The response to the first request may have been lost."""
     leader = coordinator.node.partitions.leader(topic, None, 0)
     leader.followers.change_members(Members((1, 2), (1, 2), 1))
     begins_at = leader.log.end_offset

@@ -1,4 +1,4 @@
-"""What a leader may commit while it takes over changes of the metadata that belong together."""
+"""What a leader may commit while it applies several related changes of the metadata."""
 
 from typing import NamedTuple
 
@@ -45,7 +45,7 @@ class Lagging(Replicated):
         wait.wait_for(self.role, 1, acks_all=True)
 
     def learn(self, *records: Message) -> None:
-        """The metadata log brings `records` to node 1, all of them before it does anything else."""
+        """Delivers `records` of the metadata log to node 1, all of them in one update."""
         loader = self.nodes[1].metadata.loader
         image = loader.image
         loader.apply([Batch(image.offset + 1, image.epoch, image.timestamp_ms, list(records))])

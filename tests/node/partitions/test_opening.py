@@ -1,4 +1,5 @@
-"""Opening partitions: their roles, and topics with hundreds of them, which are created while others are served."""
+"""Opening partitions: their roles, and topics with hundreds of partitions, which are created while other requests are
+served."""
 
 import pytest
 
@@ -160,7 +161,7 @@ def test_a_leader_that_was_elected_unclean_says_so_once(caplog: pytest.LogCaptur
 
 
 def moved(node: SimulatedNode, topic: str, index: int, to: int) -> None:
-    """As a reassignment would do it."""
+    """The change that a reassignment would write."""
     active = node.node.metadata.active
     assert active is not None
     topic_id = node.node.image.topics_by_name[topic].topic_id

@@ -1,9 +1,10 @@
-"""What a node does with the logs of its partitions when it follows."""
+"""What a node does with the logs of partitions that it follows."""
 
 import logging
 
 import pytest
 
+from quire.replication.members import Members
 from tests.node.replicas.replicated import Replicated
 
 
@@ -29,3 +30,19 @@ def test_removing_what_was_never_committed_is_no_loss(caplog: pytest.LogCaptureF
     nodes.until(nodes.is_whole)
     assert "replica truncated partition=t-0 from=1 to=1" in caplog.text
     assert "committed records lost" not in caplog.text
+
+
+def test_what_the_leader_deleted_was_committed_whoever_leads_when_it_is_deleted_here() -> None:
+    """A follower that was not told yet becomes the leader while its checkpoint is written."""
+    nodes = Replicated()
+    nodes.written(b"0", b"1", b"2")
+    nodes.until(nodes.is_whole)
+    node_id = nodes.others(nodes.leader_node())[0]
+    partition, moved = nodes.partition(node_id), []
+    partition.high_watermark = 1
+    nodes.nodes[node_id].partitions.follow_log_start(partition, 2, lambda: moved.append(partition.leader))
+    nodes.kill(nodes.leader_node())
+    partition.become_leader(9, Members((1, 2, 3), (1, 2, 3), 9))
+    nodes.until(lambda: bool(moved))
+    assert moved == [partition.leader]
+    assert partition.high_watermark >= partition.log_start_offset == 2

@@ -1,5 +1,6 @@
-"""Three simulated nodes with a topic of one partition that all of them have, and a client's requests to its leader."""
+"""Three simulated nodes with a topic of one partition with three replicas, and a client's requests to its leader."""
 
+from collections.abc import Sequence
 from functools import partial
 
 from quire.node.node import Node
@@ -17,16 +18,23 @@ from quire.protocol.records import Record, build_batch, iterate_records
 from quire.replication.leader_role import LeaderRole
 from quire.replication.partition import Partition
 from quire.storage.scanning.range_check import read_checked
-from tests.node.sim_nodes import SimNodes
+from tests.node.sim_nodes import BOTH, SimNodes
 
 TOPIC = "t"
 
 
 class Replicated(SimNodes):
     def __init__(
-        self, *, min_isr: int = 2, seed: int = 1, topic_settings: dict[str, str] | None = None, **settings: str
+        self,
+        roles: Sequence[str] = (BOTH, BOTH, BOTH),
+        *,
+        min_isr: int = 2,
+        seed: int = 1,
+        topic_settings: dict[str, str] | None = None,
+        **settings: str,
     ) -> None:
-        super().__init__(seed=seed, **settings)
+        """Nodes 1 to 3 must be brokers."""
+        super().__init__(roles, seed=seed, **settings)
         self.start()
         self.create(TOPIC, [1, 2, 3], {"min.insync.replicas": str(min_isr), **(topic_settings or {})})
 
@@ -46,7 +54,7 @@ class Replicated(SimNodes):
         response = self.ask(1, CreateTopicsRequest(topics=[topic], timeout_ms=20_000), CreateTopicsResponse)
         assert response.topics[0].error_code == ErrorCode.NONE, response
 
-    # --- What the nodes have
+    # --- State of the nodes
 
     def partition(self, node_id: int, topic: str = TOPIC) -> Partition:
         found = {partition.topic: partition for partition in self.nodes[node_id].partitions if partition.index == 0}
@@ -70,10 +78,11 @@ class Replicated(SimNodes):
         return set(self.leader(topic).followers.in_sync.committed)
 
     def is_whole(self, topic: str = TOPIC) -> bool:
-        """Whether every node that runs is in sync, and knows everything to be committed."""
-        if not self.has_leader(topic) or self.isr(topic) != set(self.nodes):
+        """Whether every running broker is in sync, and knows that everything is committed."""
+        brokers = [each for each in self.nodes if "broker" in self.roles[each]]
+        if not self.has_leader(topic) or self.isr(topic) != set(brokers):
             return False
-        replicas = [self.partition(each, topic) for each in self.nodes]
+        replicas = [self.partition(each, topic) for each in brokers]
         return len({offset for each in replicas for offset in (each.log.end_offset, each.high_watermark)}) == 1
 
     def values(self, node_id: int, topic: str = TOPIC) -> list[bytes | None]:

@@ -90,7 +90,7 @@ def test_a_partition_that_is_paused_and_resumed_between_two_fetches_is_only_name
 
 
 def test_a_paused_partition_that_changes_is_not_named_before_its_time_has_come() -> None:
-    """Its log may be waiting for the disk, and a fetch would say that everything in it is safe."""
+    """Its log may be waiting for the disk, and a fetch would tell the leader that everything in it is on disk."""
     first, second = copied(0), copied(1)
     schedule = schedule_of(first, second)
     fetch(schedule)

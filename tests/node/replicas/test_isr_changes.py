@@ -24,7 +24,7 @@ OTHERS = (2, 3)
 
 
 class Controller:
-    """Keeps what it is asked, and answers on request."""
+    """Keeps requests, and answers them when the test says so."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.asked: list[tuple[AlterPartitionRequest, Pending[AlterPartitionResponse]]] = []
@@ -134,7 +134,7 @@ def test_a_change_that_the_metadata_has_overtaken_is_not_sent_again(leading: Lea
 
 
 def test_only_the_metadata_says_that_a_change_is_committed(leading: Leading) -> None:
-    """It also brings the settings that the change was decided with."""
+    """The metadata also has the settings with which the change was decided."""
     node, controller, (followers,) = leading(1)
     followers.fetched(2, 77, 0, 0)
     node.clock.run_for(1)

@@ -1,5 +1,7 @@
 """Consumers that read from followers (KIP-392)."""
 
+import pytest
+
 from quire.protocol.errors import ErrorCode
 from quire.protocol.messages.fetch import FetchResponse
 from tests.node.replicas.consumers import fetch, racks, request, values
@@ -24,6 +26,18 @@ def test_a_follower_that_has_not_copied_so_far_asks_the_consumer_to_try_again() 
     follower = nodes.others(nodes.leader_node())[0]
     assert fetch(nodes, follower, 5).error_code == ErrorCode.OFFSET_NOT_AVAILABLE
     assert fetch(nodes, nodes.leader_node(), 5).error_code == ErrorCode.OFFSET_OUT_OF_RANGE
+
+
+@pytest.mark.parametrize("last_epoch", [0, 1])
+def test_a_follower_that_has_not_copied_so_far_does_not_say_that_the_log_was_truncated(last_epoch: int) -> None:
+    """A consumer that says which epoch it has read last: the follower has only a part of it, or nothing."""
+    nodes = racks()
+    nodes.written(b"a")
+    follower = nodes.others(nodes.leader_node())[0]
+    ahead = request(nodes, 5, "", 0)
+    ahead.topics[0].partitions[0].last_fetched_epoch = last_epoch
+    (part,) = nodes.ask(follower, ahead, FetchResponse, version=13).responses[0].partitions
+    assert (part.error_code, part.diverging_epoch.epoch) == (ErrorCode.OFFSET_NOT_AVAILABLE, -1)
 
 
 def test_a_waiting_fetch_is_answered_when_the_follower_becomes_the_leader() -> None:

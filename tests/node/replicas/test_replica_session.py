@@ -53,7 +53,7 @@ def fetched(node: SimulatedNode, wanted: FetchRequest) -> FetchResponse:
 
 
 def waiting(node: SimulatedNode, session_id: int, epoch: int) -> Pending[bytes | None]:
-    """A fetch that has nothing to read, and waits for long."""
+    """A fetch that has nothing to read, and waits for a long time."""
     answer = node.send(request(node, session_id, epoch, wait_ms=30_000), VERSION)
     node.clock.run_for(100)
     assert not answer.done
@@ -61,7 +61,7 @@ def waiting(node: SimulatedNode, session_id: int, epoch: int) -> Pending[bytes |
 
 
 def opened(node: SimulatedNode) -> int:
-    """The id of a session whose follower has all there is, and has been told so."""
+    """The id of a session whose follower has everything, and knows the current high watermark."""
     first = request(node)
     first.topics[0].partitions[0].fetch_offset = node.node.partitions.leader("t", None, 0).log.end_offset
     session_id = fetched(node, first).session_id
@@ -119,7 +119,7 @@ def test_a_session_of_an_earlier_registration_ends(leader: SimulatedNode) -> Non
 
 
 def test_the_high_watermark_is_sent_again_to_a_follower_of_another_leader_epoch(leader: SimulatedNode) -> None:
-    """It did not take the answer if it learned of the epoch while that was under way."""
+    """It has ignored the answer if it learned of the new epoch before the answer arrived."""
     leader.call(produce_request("t"), 9, ProduceResponse)
     session_id = opened(leader)
     leader.node.partitions.leader("t", None, 0).partition.become_leader(1, Members((1, OTHER_ID), (1,), 2))

@@ -16,6 +16,7 @@ from quire.protocol.messages.delete_records import (
 from quire.protocol.messages.fetch import FetchRequest
 from quire.protocol.records import Record, build_batch
 from quire.replication.partition import Partition
+from simulator.jobs import SimJobs
 from tests.node.replicas.replicated import TOPIC, Replicated
 
 
@@ -82,7 +83,30 @@ def test_an_isolated_leader_acknowledges_nothing_and_gives_up_what_only_it_has()
     assert nodes.content(1) == nodes.content(2) == nodes.content(3)
 
 
-def test_a_follower_that_is_cut_off_leaves_the_isr_and_comes_back() -> None:
+def test_a_fetch_that_waits_at_a_leader_that_vanished_ends_with_the_leadership() -> None:
+    """No packet says that the machine is gone, and the timeout of the fetch is long."""
+    nodes = Replicated(replica_socket_timeout_ms="600000")
+    nodes.written(b"0")
+    nodes.until(nodes.is_whole)
+    first = nodes.leader_node()
+    follower = nodes.others(first)[0]
+    nodes.isolate(first)
+    ended = nodes.nodes[follower].replicas._fetchers[first]
+    nodes.until(lambda: nodes.leader_node() != first)
+    nodes.written(b"1")
+    assert ended._closed and first not in nodes.nodes[follower].replicas._fetchers
+    nodes.network.heal()
+    nodes.until(nodes.is_whole)
+    while nodes.leader_node() != first:
+        nodes.kill(leader := nodes.leader_node())
+        nodes.until(nodes.has_leader)
+        nodes.restart(leader)
+        nodes.until(nodes.is_whole)
+    nodes.written(b"2")
+    assert nodes.values(follower) == [b"0", b"1", b"2"]
+
+
+def test_a_follower_that_is_cut_off_leaves_the_isr_and_rejoins_it() -> None:
     nodes = Replicated(broker_session_timeout_ms="60000", replica_lag_time_max_ms="2000")
     nodes.written(b"0")
     (follower, _) = nodes.others(nodes.leader_node())
@@ -97,8 +121,8 @@ def test_a_follower_that_is_cut_off_leaves_the_isr_and_comes_back() -> None:
     assert nodes.values(follower) == [b"0", b"1"]
 
 
-def test_writes_go_on_while_a_follower_that_was_cut_off_is_outside_the_isr() -> None:
-    """It still sends heartbeats, so the controller takes it for one that might join."""
+def test_writes_continue_while_a_follower_that_was_cut_off_is_outside_the_isr() -> None:
+    """It still sends heartbeats, so the controller considers it eligible to join."""
     nodes = Replicated(broker_session_timeout_ms="60000", replica_lag_time_max_ms="2000")
     nodes.written(*numbered(0, 5))
     leader = nodes.leader_node()
@@ -178,6 +202,59 @@ def test_a_follower_begins_where_the_leaders_log_starts() -> None:
     assert nodes.values(follower) == numbered(15, 20)
 
 
+@pytest.mark.parametrize("more", [0, 15], ids=["ends-before", "ends-after"])
+def test_replicas_whose_logs_start_later_copy_all_that_an_unclean_leader_wrote(more: int) -> None:
+    """Its log and theirs have nothing in common: it was away while records were written, and deleted again."""
+    nodes = Replicated(
+        ["broker", "broker", "broker", "controller"],
+        min_isr=1,
+        topic_settings={"unclean.leader.election.enable": "true"},
+        broker_session_timeout_ms="2000",
+    )
+    nodes.written(*numbered(0, 5))
+    nodes.until(nodes.is_whole)
+    nodes.kill(3)
+    nodes.until(lambda: 3 not in nodes.isr())
+    nodes.written(*numbered(5, 20))
+    nodes.until(nodes.is_whole)
+    assert delete(nodes, 15) == (ErrorCode.NONE, 15)
+    nodes.kill(1)
+    nodes.kill(2)
+    nodes.restart(3)
+    nodes.until(nodes.has_leader)
+    nodes.written(*numbered(100, 100 + more))
+    nodes.restart(1)
+    nodes.restart(2)
+    nodes.until(nodes.is_whole)
+    for replica in (1, 2):
+        log = nodes.partition(replica).log
+        assert (log.start_offset, log.end_offset) == (5, 5 + more)
+        assert nodes.values(replica) == numbered(100, 100 + more)
+
+
+def test_a_follower_commits_nothing_more_before_its_log_starts_where_the_leaders_does() -> None:
+    """What it has before that start may be of an earlier leader, and a consumer could read it here."""
+    nodes = Replicated(min_isr=1, broker_session_timeout_ms="2000")
+    nodes.written(*numbered(0, 10))
+    leader = nodes.leader_node()
+    (follower, _) = nodes.others(leader)
+    nodes.kill(follower)
+    nodes.until(lambda: follower not in nodes.isr())
+    nodes.written(*numbered(10, 20))
+    delete(nodes, 5)
+    nodes.begin(follower)
+    seen: set[tuple[int, bool]] = set()
+
+    def follows() -> bool:
+        found = [each for each in nodes.nodes[follower].partitions if each.topic == TOPIC]
+        seen.update((each.log.start_offset, each.high_watermark > 10) for each in found)
+        return (5, True) in seen
+
+    nodes.until(follows)
+    assert (0, False) in seen
+    assert (0, True) not in seen
+
+
 def test_deleted_records_are_deleted_on_every_replica_when_that_is_reported() -> None:
     nodes = Replicated()
     nodes.written(*numbered(0, 10))
@@ -233,7 +310,7 @@ def test_a_fetch_costs_what_has_changed_and_not_what_there_is(monkeypatch: pytes
 
 
 def test_a_record_costs_one_fetch_of_each_follower(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The fetch that commits it waits for the next one, instead of coming back with the high watermark alone."""
+    """The fetch that commits it waits for the next record, instead of returning with the high watermark alone."""
     nodes = Replicated()
     nodes.written(b"0")
     sent: list[str] = []
@@ -246,6 +323,33 @@ def test_a_record_costs_one_fetch_of_each_follower(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(FetchSchedule, "fill", counted)
     nodes.written(*numbered(1, 51))
     assert sent.count(nodes.leader().partition.topic_id.hex()) <= 2 * 50 + 2
+
+
+def test_a_slow_flush_costs_few_fetches_and_the_leader_learns_of_its_end_soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    nodes = Replicated(topic_settings={"flush.messages": "1"}, replica_lag_time_max_ms="60000")
+    nodes.create("u", [1, 2, 3])
+    nodes.written(b"0")
+    others = nodes.others(nodes.leader_node())
+    for each in others:
+        jobs = nodes.nodes[each].jobs
+        assert isinstance(jobs, SimJobs)
+        jobs.longest_ms = 3_000.0
+    sent: list[FetchRequest] = []
+    fill = FetchSchedule.fill
+
+    def counted(schedule: FetchSchedule, request: FetchRequest, max_bytes: int) -> None:
+        sent.append(request)
+        fill(schedule, request, max_bytes)
+
+    monkeypatch.setattr(FetchSchedule, "fill", counted)
+    began_ms = nodes.clock.monotonic_ms()
+    acknowledged = nodes.produce(b"1", timeout_ms=20_000)
+    nodes.until(lambda: all(nodes.partition(each).log.recovery_point == 2 for each in others))
+    flush_ms = nodes.clock.monotonic_ms() - began_ms
+    assert flush_ms > 1_000
+    assert len(sent) < 200
+    assert nodes.settle(acknowledged) == ErrorCode.NONE
+    assert nodes.clock.monotonic_ms() - began_ms < 1.4 * flush_ms
 
 
 def test_followers_learn_what_is_committed_although_nothing_more_is_written() -> None:

@@ -1,4 +1,4 @@
-"""A replica with a damaged segment: what is damaged is not served, and comes from another replica."""
+"""A replica with a damaged segment: it does not serve the damaged batch, and copies it from another replica."""
 
 import logging
 
@@ -70,7 +70,7 @@ def damaged_follower(nodes: Replicated, *offsets: int, at: int = HEADER_BYTES + 
 
 
 def everything(nodes: Replicated, node_id: int) -> list[bytes | None]:
-    """What a consumer reads that retries as long as it gets KAFKA_STORAGE_ERROR."""
+    """The values that a consumer reads if it retries after KAFKA_STORAGE_ERROR."""
     found: list[bytes | None] = []
 
     def more() -> bool:
@@ -128,6 +128,22 @@ def test_a_bit_that_flips_under_a_running_follower_is_found_when_it_leads(caplog
     nodes.restart(leader)
     assert everything(nodes, follower) == LETTERS
     assert f"sources={leader}" in caplog.text
+
+
+@pytest.mark.parametrize("at", [5, 9], ids=["offset", "length"])
+@pytest.mark.parametrize("offset", [9, 11], ids=["kept", "removed"])
+def test_a_damaged_log_that_has_to_be_truncated(offset: int, at: int) -> None:
+    nodes = filled()
+    old = nodes.leader_node()
+    name = nodes.isolate(old)
+    assert nodes.settle(nodes.produce(b"lost", to=old, acks=1)) == ErrorCode.NONE
+    nodes.until(lambda: nodes.leader_node() != old)
+    nodes.written(b"new")
+    flip(nodes.disks[old], offset, at)
+    nodes.network.heal(name)
+    nodes.until(nodes.is_whole)
+    assert everything(nodes, old) == [*LETTERS, b"new"]
+    assert log_bytes(nodes, 1) == log_bytes(nodes, 2) == log_bytes(nodes, 3)
 
 
 def test_two_replicas_with_different_damage_in_one_segment_repair_each_other() -> None:
@@ -230,6 +246,20 @@ def test_a_node_that_stops_during_a_repair_leaves_the_damaged_segment() -> None:
     nodes.network.heal(name)
     nodes.stop(follower)
     assert not [each for each in nodes.disks[follower].list_dir(FOLDER) if each.endswith(".cleaned")]
+    nodes.restart(follower)
+    assert everything(nodes, follower) == LETTERS
+
+
+def test_a_node_can_stop_while_a_repair_waits_for_another_replica() -> None:
+    """Its links are closed then, which tells the repair that there is no answer."""
+    nodes = filled()
+    follower = damaged_follower(nodes, 4)
+    name = nodes.isolate(follower)
+    assert fetch(nodes, follower, 4).error_code == ErrorCode.KAFKA_STORAGE_ERROR
+    nodes.until(lambda: any(each.endswith(".cleaned") for each in nodes.disks[follower].list_dir(FOLDER)))
+    nodes.stop(follower)
+    assert not [each for each in nodes.disks[follower].list_dir(FOLDER) if each.endswith(".cleaned")]
+    nodes.network.heal(name)
     nodes.restart(follower)
     assert everything(nodes, follower) == LETTERS
 

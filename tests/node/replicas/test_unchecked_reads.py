@@ -1,4 +1,4 @@
-"""Followers that copy what was found on disk at the start, and is checked in a job before it is sent."""
+"""Followers that copy records found on disk at the start, which a job checks before they are sent."""
 
 import pytest
 
@@ -62,7 +62,7 @@ def request(node: SimulatedNode, offsets: dict[str, int], session: int = 0, epoc
 
 
 def answered(node: SimulatedNode, answer: Pending[bytes | None]) -> tuple[int, Answered]:
-    """The session, and what there is of each topic."""
+    """The session id, and the error and offsets for each topic."""
     assert answer.value is not None
     response = codec.decode(FetchResponse, answer.value[5:], VERSION)
     names = {topic.topic_id: name for name, topic in node.node.image.topics_by_name.items()}

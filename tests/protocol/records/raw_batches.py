@@ -1,4 +1,4 @@
-"""Batches and records put together byte by byte, right or wrong, by code that shares nothing with the builder."""
+"""Batches and records assembled byte by byte, valid or not, by code that is independent of the builder."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -39,7 +39,7 @@ def raw_record(
 
 
 def raw_batch(section: bytes, count: int = 1, **fields: Any) -> bytearray:
-    """A sealed batch around `section`; `fields` replace what a plain producer would have written in the header."""
+    """A sealed batch around `section`; `fields` replace the header fields of a plain producer."""
     header = {
         "base_offset": 0,
         "leader_epoch": -1,
@@ -58,7 +58,7 @@ def raw_batch(section: bytes, count: int = 1, **fields: Any) -> bytearray:
     return batch
 
 
-# The interpreted loops take their time on a busy machine, which is not a fault.
+# The interpreted loops are slow on a busy machine, which is not a fault.
 patient = settings(deadline=None)
 
 timestamps = st.integers(min_value=-1, max_value=MAX_TIMESTAMP)

@@ -44,7 +44,7 @@ def _bit(bits: memoryview, index: int) -> bool:
 
 
 def rows_of(columns: ArrowColumns) -> Iterator[Row]:
-    """The rows as Arrow's specification says that the buffers are to be read."""
+    """The rows, read from the buffers according to Arrow's specification."""
     types = [number for rows, number in columns.timestamp_types for _ in range(rows)]
     for row in range(columns.row):
         found = None
@@ -121,7 +121,7 @@ def logs(draw: st.DrawFn) -> bytes:
     with_headers=st.booleans(),
     room_bytes=st.integers(0, 4000),
 )
-def test_columns_hold_what_decoding_gives_whatever_is_cut_from_it(
+def test_columns_equal_the_decoded_records_for_any_range(
     native: ModuleType, log: bytes, start: int, size: int, with_headers: bool, room_bytes: int
 ) -> None:
     found = gather(log, start, start + size, with_headers=with_headers, room_bytes=room_bytes)
@@ -155,7 +155,7 @@ def test_offsets_that_compaction_left_out_stay_left_out(native: ModuleType) -> N
     assert [row.offset for row in all_rows(gather(batch, 101, 109))] == [107]
 
 
-def test_log_append_time_counts_for_every_record_whatever_its_own_says(native: ModuleType) -> None:
+def test_log_append_time_replaces_the_timestamp_of_every_record(native: ModuleType) -> None:
     section = raw_record(0, timestamp_delta=2**62) + raw_record(1, timestamp_delta=-(2**62))
     batch = bytes(raw_batch(section, 2, attributes=LOG_APPEND_TIME_BIT, max_timestamp=1234))
     assert [(row.timestamp_us, row.timestamp_type) for row in all_rows(gather(batch))] == [(1_234_000, 1)] * 2

@@ -8,7 +8,7 @@ pytestmark = pytest.mark.usefixtures("native")
 
 GOLDEN = bytes.fromhex(
     "0000000000000007"  # base offset 7
-    "00000045"  # length: 81 bytes less the 12 up to here
+    "00000045"  # length: 81 bytes minus the 12 up to here
     "00000003"  # leader epoch
     "02"  # magic
     "101dd5bd"  # CRC-32C of what follows

@@ -1,4 +1,4 @@
-"""Control batches: their marks, their keys, and kinds not known yet."""
+"""Control batches: their attributes, their keys, and unknown types."""
 
 import pytest
 

@@ -14,7 +14,7 @@ WAYS = pytest.mark.parametrize(
     "native", [crc32c_native, interpreted("records/crc32c_native.py")], ids=["installed", "interpreted"]
 )
 STRETCHES_BYTES = 3 * 1024
-"""What is gone over at once, three stretches side by side."""
+"""The size that is processed at once: three ranges in parallel."""
 
 
 @WAYS

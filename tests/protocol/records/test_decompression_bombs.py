@@ -80,7 +80,7 @@ print(outcome, (peak_kb() - before) * 1024)
 
 
 def decompress_elsewhere(codec: Compression, bomb: bytes, limit: int, folder: Path) -> tuple[str, int]:
-    """The error's name, and by how many bytes the resident peak of a fresh process grew, libraries included."""
+    """The error's name, and by how many bytes the peak resident memory of a new process grew, libraries included."""
     file = folder / "bomb"
     file.write_bytes(bomb)
     command = [sys.executable, "-c", MEASURE, codec.name, str(file), str(limit)]

@@ -205,7 +205,7 @@ def test_encoded_records_are_decoded_to_the_same(native: ModuleType, records: li
 
 
 def outcome(native: ModuleType, section: bytes, count: int, require_key: bool) -> list[object]:
-    """All that the loops have to say about a section, exceptions included."""
+    """All results of the loops for a section, including exceptions."""
     try:
         decoded: object = native.decode(section, count, 10, 1000, None)
     except ValueError as error:
@@ -266,7 +266,7 @@ def test_long_scans_let_other_threads_run() -> None:
         nonlocal turns
         while not stopped:
             turns += 1
-            select.select([], [], [], 0)  # gives the interpreter away at once, so that only the scan is measured
+            select.select([], [], [], 0)  # other threads get the GIL at once, so only the scan is measured
 
     interval = sys.getswitchinterval()
     sys.setswitchinterval(60)

@@ -58,7 +58,7 @@ def test_their_batches_are_accepted_and_read(library: Any, codec: Compression) -
     batch = bytearray(builder.build())
     before = bytes(batch)
     (header,) = validate(batch, max_batch_bytes=10**6, now_ms=1_700_000_000_000)
-    assert batch == before, "nothing needed mending"
+    assert batch == before, "nothing needed a correction"
     assert header.compression is codec
     assert header.is_transactional
     assert (header.producer_id, header.producer_epoch, header.base_sequence) == (12, 3, 40)

@@ -34,7 +34,7 @@ CODECS = list(Compression)
 
 
 def check(data: bytes | bytearray, **options: Any) -> list[BatchHeader]:
-    """What `validate` says; and what the short way for plain batches accepts, that accepts too."""
+    """The result of `validate`, which must accept everything that the fast path for plain batches accepts."""
     plain = plain_header(data, **options)
     before = bytes(data)
     try:
@@ -85,7 +85,7 @@ def test_plain_bytearray_is_taken() -> None:
     assert validate(batch, max_batch_bytes=1000, now_ms=NOW)[0].record_count == 1
 
 
-# --- The short way
+# --- The fast path
 
 
 @patient
@@ -186,7 +186,7 @@ def test_every_flipped_bit_is_found_except_in_the_leader_epoch() -> None:
             refused(damaged)
 
 
-# --- What the header says
+# --- The header
 
 
 def test_base_offset_is_for_the_broker_to_assign() -> None:
@@ -229,7 +229,7 @@ def test_unknown_codec_is_refused(codec: int, inspect: bool) -> None:
     ("producer_id", "epoch", "sequence", "transactional", "accepted"),
     [
         (-1, -1, -1, False, True),
-        (-1, -1, 0, False, True),  # what some clients write without idempotence
+        (-1, -1, 0, False, True),  # some clients write this without idempotence
         (7, 0, 0, False, True),
         (7, 32767, 2**31 - 1, True, True),
         (7, -1, 0, False, False),
@@ -324,7 +324,7 @@ def test_timestamps_at_the_ends_of_their_range_do_not_overflow(base: int, delta:
 
 
 @pytest.mark.parametrize("codec", CODECS)
-def test_wrong_max_timestamp_is_mended_and_sealed_again(codec: Compression) -> None:
+def test_a_wrong_max_timestamp_is_corrected_with_the_checksum(codec: Compression) -> None:
     raw_records = [raw_record(index, timestamp_delta=delta) for index, delta in enumerate([5, 70, -3])]
     batch = batch_of(raw_records, codec, max_timestamp=-1)
     (header,) = check(batch)

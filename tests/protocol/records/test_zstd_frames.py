@@ -29,7 +29,7 @@ def frames() -> list[bytes]:
     return made
 
 
-def test_the_last_step_is_the_end_of_the_frame_whatever_follows() -> None:
+def test_the_last_step_is_the_end_of_the_frame_even_if_data_follows() -> None:
     for frame in frames():
         data = memoryview(b"before" + frame + b"\x28\xb5\x2f\xfdbehind")
         assert list(steps_of_frame(data, 6, Pieces()))[-1] == 6 + len(frame)

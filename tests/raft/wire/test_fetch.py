@@ -24,7 +24,7 @@ def batch(base_offset: int, *values: bytes) -> Batch:
 
 
 def received(answer: FetchAnswer) -> FetchAnswer:
-    """The answer after its way over the wire."""
+    """The answer, encoded and decoded again."""
     head = bytearray()
     parts = encode_parts(fetch.response(answer, 3, None), 18, head)
     return fetch.answer(codec.decode(api.FetchResponse, b"".join(map(bytes, parts)), 18), ASKED)  # type: ignore[arg-type]

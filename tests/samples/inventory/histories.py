@@ -1,4 +1,4 @@
-"""Histories of events for the tests, made by the stock itself."""
+"""Histories of events for the tests, computed by `Stock`."""
 
 from quire.client.fetched import Fetched
 from quire.client.offsets import TopicPartition
@@ -11,7 +11,7 @@ TOPIC = "inventory-events"
 
 
 def history(*changes: tuple[str, int]) -> list[StockEvent]:
-    """An event for each (item, change), as a processor would have written it."""
+    """An event for each (item, change), as a processor would write it."""
     stock = Stock()
     events: list[StockEvent] = []
     for offset, (item, change) in enumerate(changes):
@@ -24,7 +24,7 @@ def history(*changes: tuple[str, int]) -> list[StockEvent]:
 
 
 def fetched(events: list[StockEvent], *, partition: int = 0, from_offset: int = 0) -> Fetched:
-    """The events as a fetch would bring them."""
+    """The events as fetched records."""
     records = [Record(0, 0, event.item.encode(), encode_event(event), []) for event in events]
     batch = build_batch(records, base_offset=from_offset)
     next_offset = from_offset + len(records)

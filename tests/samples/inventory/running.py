@@ -1,7 +1,7 @@
 """An inventory on a real node: sending commands, running processors, and the expected result.
 
-What a log of commands leads to is not a matter of chance or time, so the expectation is exact: the events and refusals
-that the stock itself makes of the same commands, every one of them once, in the order of each item.
+The results of a log of commands do not depend on chance or time, so the expectation is exact: the events and refusals
+that `Stock` computes from the same commands, each once, and in order for each item.
 """
 
 import itertools
@@ -26,7 +26,7 @@ from tests.samples.command import SAMPLES
 
 
 def own_config(**settings: int) -> ProcessorConfig:
-    """An inventory that no other test knows of."""
+    """An inventory that no other test uses."""
     name = f"inventory-{uuid.uuid4().hex[:8]}"
     topics = Topics(f"{name}-commands", f"{name}-events", f"{name}-refusals")
     return ProcessorConfig(topics=topics, name=name, **settings)
@@ -50,7 +50,7 @@ def send(client: BlockingClient, topics: Topics, commands: Iterable[Sent]) -> No
 
 
 def records(client: BlockingClient, topic: str) -> list[tuple[TopicPartition, Record]]:
-    """All that is committed, each partition in order."""
+    """All committed records, each partition in order."""
     found: list[tuple[TopicPartition, Record]] = []
     partitions = client.run(partitions_of(client.cluster, topic))
     client.run(read(client.cluster, client.run(whole(client.cluster, partitions)), lambda *each: found.append(each)))
@@ -62,7 +62,7 @@ def events_in(client: BlockingClient, topics: Topics) -> list[StockEvent]:
 
 
 def expected(client: BlockingClient, topics: Topics) -> tuple[Stock, list[StockEvent], list[Refusal]]:
-    """What the commands on the topic must have led to."""
+    """The expected events and refusals of the commands on the topic."""
     stock = Stock()
     events: list[StockEvent] = []
     refusals: list[Refusal] = []
@@ -83,7 +83,7 @@ def assert_every_command_was_carried_out_once(client: BlockingClient, topics: To
 
 
 def by_item(events: Iterable[StockEvent]) -> dict[str, list[StockEvent]]:
-    """In the order of the log, which is one only within an item."""
+    """In the order of the log, which is defined only within an item."""
     items: dict[str, list[StockEvent]] = {}
     for event in events:
         items.setdefault(event.item, []).append(event)
@@ -91,7 +91,7 @@ def by_item(events: Iterable[StockEvent]) -> dict[str, list[StockEvent]]:
 
 
 def carry_out(client: BlockingClient, config: ProcessorConfig, commands: int) -> Processor:
-    """Runs a processor here until it has committed so many commands."""
+    """Runs a processor in this process until it has committed this many commands."""
     processor = Processor(
         client.cluster, config, lambda tally: processor.stop() if tally.commands >= commands else None
     )
@@ -121,16 +121,16 @@ class ProcessorProcess:
         return self._process.stdout.readline()
 
     def kill(self) -> None:
-        """SIGKILL: it says nothing, and finishes nothing."""
+        """Kills it with SIGKILL: it prints nothing, and finishes nothing."""
         self._process.kill()
         self._process.communicate()
 
     def stop(self) -> tuple[int, str, str]:
-        """Exit code and what it said, after SIGTERM."""
+        """The exit code and the output after SIGTERM."""
         self._process.terminate()
         return self.end()
 
     def end(self) -> tuple[int, str, str]:
-        """The same, when it ends by itself."""
+        """The same for a processor that ends by itself."""
         out, err = self._process.communicate(timeout=PATIENCE_S)
         return self._process.returncode, out, err

@@ -1,4 +1,4 @@
-"""The check finds every kind of difference, and none where there is none."""
+"""The check finds every kind of difference, and reports none if all agree."""
 
 from dataclasses import replace
 
@@ -22,7 +22,7 @@ def added_up(events: list[StockEvent], look_for: dict[str, int] | None = None) -
 
 
 def lake_of(events: list[StockEvent]) -> dict[str, Archived]:
-    """What reading a table with these rows comes to."""
+    """The sums of a table with these rows."""
     items: dict[str, Archived] = {}
     for item in {event.item: None for event in events}:
         own = [event for event in events if event.item == item]

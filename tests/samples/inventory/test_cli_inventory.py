@@ -38,7 +38,7 @@ def client(servers: str) -> Iterator[BlockingClient]:
 
 @pytest.fixture(scope="module")
 def inventory(client: BlockingClient) -> ProcessorConfig:
-    """One with some history, which the tests add to."""
+    """An inventory with some history, to which the tests add."""
     config = own_config()
     send(client, config.topics, made_commands(500))
     carry_out(client, config, 500)

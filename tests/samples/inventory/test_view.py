@@ -1,4 +1,4 @@
-"""What the view knows and answers."""
+"""The contents of the view, and its responses."""
 
 import pytest
 

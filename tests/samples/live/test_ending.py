@@ -66,7 +66,7 @@ def test_waiting_for_spark_to_start_is_bounded_and_the_user_is_told(
 
 
 def test_ctrl_c_takes_a_few_seconds_at_most(stop: Stop, seconds: Iterator[int]) -> None:
-    stop.asked = True  # the Ctrl-C that had the end begin; it is not taken for a second one
+    stop.asked = True  # the Ctrl-C that started the end; it does not count as a second one
     pipelines = Pipelines(stop)
     assert not drain(NOTHING, cast(Demo, pipelines), cast(ResultReader, pipelines), stop)
     assert ending.LEAVE_DRAIN_S < next(seconds) < ending.LEAVE_DRAIN_S + 10

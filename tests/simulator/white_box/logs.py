@@ -1,4 +1,4 @@
-"""Replicas made by hand: a log on a simulated disk, and as much of a partition as the checks look at."""
+"""Constructed replicas: a log on a simulated disk, and the parts of a partition that the checks read."""
 
 from collections.abc import Iterable
 from types import SimpleNamespace

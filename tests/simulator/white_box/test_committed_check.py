@@ -1,4 +1,6 @@
-"""The check of what is committed in the metadata log, on logs made by hand."""
+"""The check of committed metadata, on constructed logs."""
+
+from contextlib import closing
 
 from quire.protocol.records import Record, build_batch
 from quire.raft.log_store import FOLDER
@@ -55,6 +57,17 @@ def test_each_batch_of_a_growing_log_is_compared_once() -> None:
     disk = disk_with([(0, b"a"), (1, b"b")])
     for high_watermark in (1, 1, 2, 2):
         check.look(Life("node-1", 1), disk, "/data", high_watermark)
+    assert check.compared == 2
+
+
+def test_a_batch_that_is_written_after_a_look_is_compared_although_nothing_else_has_changed() -> None:
+    check, life = CommittedCheck(), Life("node-1", 1)
+    disk = disk_with([(0, b"a")])
+    check.look(life, disk, "/data", 2)
+    with closing(disk.open(f"/data/{FOLDER}/{0:020}.log")) as file:
+        batch = bytes(build_batch([Record(0, 0, None, b"b")], base_offset=1, leader_epoch=1))
+        file.pwritev([batch], file.size())
+    check.look(life, disk, "/data", 2)
     assert check.compared == 2
 
 

@@ -1,4 +1,4 @@
-"""Three replicas, made by hand, when nothing is wrong any more: each difference between their logs is found."""
+"""Three constructed replicas after the last fault: each difference between their logs is found."""
 
 from types import SimpleNamespace
 from typing import cast
@@ -21,7 +21,7 @@ FIRST, SECOND, THIRD = plain((0, 1, [b"a1", b"b1"])), plain((2, 1, [b"c1"])), pl
 
 
 class Replicas:
-    """Of one partition, on three nodes. Each is changed before `check`."""
+    """The replicas of one partition on three nodes. Each is changed before `check`."""
 
     def __init__(self, *, compact: bool = False) -> None:
         self.compact = compact

@@ -4,7 +4,7 @@ from quire.metadata.image import ClusterImage, ConfigResource
 from simulator.white_box.image_digest import image_digest
 
 
-def test_equal_images_have_equal_digests_whatever_the_order_of_changes() -> None:
+def test_equal_images_have_equal_digests_for_any_order_of_changes() -> None:
     one, other = ClusterImage(), ClusterImage()
     resource = ConfigResource(2, "t")
     one.configs[resource] = {"a": "1", "b": "2"}

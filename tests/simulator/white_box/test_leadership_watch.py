@@ -1,11 +1,11 @@
-"""What the metadata of nodes says about leaders, and when it allows that records are lost."""
+"""The leaders according to the metadata of nodes, and when the loss of records is allowed."""
 
 from types import SimpleNamespace
 from typing import cast
 
 import pytest
 
-from quire.metadata.image import ClusterImage, TopicImage
+from quire.metadata.image import BrokerImage, ClusterImage, TopicImage
 from quire.metadata.partition_image import PartitionImage
 from quire.protocol.internal_topics import GROUP_OFFSETS
 from simulator.checker import Checker
@@ -19,6 +19,8 @@ TOPIC_ID = bytes(16)
 A, B = "node-1", "node-2"
 BOTH = PartitionImage(replicas=(1, 2), isr=(1, 2), leader=1, leader_epoch=1, partition_epoch=1)
 B_ALONE = BOTH._replace(isr=(2,), leader=2, leader_epoch=2, partition_epoch=2)
+A_WAITS_FOR_B = BOTH._replace(isr=(), elr=(2,), leader=-1, leader_epoch=2, partition_epoch=2, last_known_elr=(1,))
+A_LEADS = BOTH._replace(isr=(1,), leader=1, leader_epoch=3, partition_epoch=3)
 
 
 class Cluster:
@@ -31,10 +33,12 @@ class Cluster:
             found = TopicBook(topic, TOPIC_ID, 1, stays=True, replication_factor=2)
             self.ledger.topics[TOPIC_ID] = found
         self.nodes = {name: SimpleNamespace(metadata=True, image=ClusterImage()) for name in (A, B)}
-        machines = [
-            cast(Machine, SimpleNamespace(name=name, node=node, state=MachineState.DOWN))
+        self.machines = {
+            name: SimpleNamespace(name=name, node=node, state=MachineState.DOWN, had_failed_directory=False)
             for name, node in self.nodes.items()
-        ]
+        }
+        machines = [cast(Machine, machine) for machine in self.machines.values()]
+        self.brokers: dict[int, BrokerImage] = {}
         self.losses = 0
         """How often coordinators may have lost their state."""
         self.watch = LeadershipWatch(machines, self.ledger, Checker(self.ledger), Happenings(), self._state_lost)
@@ -48,8 +52,20 @@ class Cluster:
 
     def applies(self, node: str, partition: PartitionImage) -> None:
         topic = TopicImage(self.name, TOPIC_ID, {0: partition})
-        self.nodes[node].image = ClusterImage(offset=partition.partition_epoch, topics_by_id={TOPIC_ID: topic})
+        self.nodes[node].image = ClusterImage(
+            offset=partition.partition_epoch, topics_by_id={TOPIC_ID: topic}, brokers=dict(self.brokers)
+        )
         self.watch.follow()
+
+    def registers(self, number: int, epoch: int) -> None:
+        """The next image has the registration."""
+        self.brokers[number] = cast(BrokerImage, SimpleNamespace(broker_id=number, epoch=epoch, fenced=False))
+
+    def leads(self, node: str, epoch: int) -> None:
+        """The node serves, and leads the partition in this epoch."""
+        role = SimpleNamespace(leader_epoch=epoch)
+        self.nodes[node].partitions = [SimpleNamespace(topic_id=TOPIC_ID, index=0, leader=role)]
+        self.machines[node].state = MachineState.SERVING
 
     def loses_power(self, node: str, flushed: int = 0) -> bool:
         """Returns whether coordinators may have lost their state."""
@@ -103,6 +119,27 @@ def test_a_replica_that_lost_power_and_is_back_in_sync_has_everything(cluster: C
     assert not cluster.book.unsettled
 
 
+def test_a_replica_may_join_the_isr_with_what_it_had_before_it_lost_power(cluster: Cluster) -> None:
+    """Its leader has asked for that before, and the controller decides later."""
+    cluster.registers(1, epoch=7)
+    cluster.registers(2, epoch=8)
+    cluster.applies(A, BOTH._replace(isr=(1,), partition_epoch=2))
+    cluster.loses_power(A, flushed=9)
+    cluster.loses_power(B, flushed=5)
+    assert cluster.book.surely_kept(0) == 9
+    cluster.applies(A, BOTH._replace(partition_epoch=3))
+    assert cluster.book.surely_kept(1) == 5
+
+
+def test_a_replica_that_has_registered_since_it_lost_power_joins_with_everything(cluster: Cluster) -> None:
+    cluster.registers(2, epoch=8)
+    cluster.applies(A, BOTH._replace(isr=(1,), partition_epoch=2))
+    cluster.loses_power(B, flushed=5)
+    cluster.registers(2, epoch=9)
+    cluster.applies(A, BOTH._replace(partition_epoch=3))
+    assert cluster.book.replicas.hurt == {}
+
+
 def test_coordinators_lose_state_when_those_that_did_not_lose_power_have_left() -> None:
     cluster = Cluster(GROUP_OFFSETS)
     cluster.applies(A, BOTH)
@@ -131,11 +168,63 @@ def test_an_unclean_election_that_is_allowed_may_lose_everything(cluster: Cluste
     assert cluster.book.surely_kept(0) == 0
 
 
+def test_an_unclean_election_after_a_power_loss_may_lose_what_was_on_disk_elsewhere(cluster: Cluster) -> None:
+    cluster.book.topic.settings[UNCLEAN_ELECTION] = Setting("true")
+    cluster.applies(A, B_ALONE)
+    cluster.loses_power(B, flushed=5)
+    assert cluster.book.surely_kept(0) == 5
+    cluster.applies(A, A_LEADS)
+    assert cluster.book.surely_kept(1) == 0
+
+
 def test_the_last_known_leader_may_lead_if_no_replica_is_eligible(cluster: Cluster) -> None:
-    nobody = BOTH._replace(isr=(), elr=(2,), leader=-1, leader_epoch=2, partition_epoch=2, last_known_elr=(1,))
-    cluster.applies(A, nobody)
-    cluster.applies(A, BOTH._replace(isr=(1,), leader=1, leader_epoch=3, partition_epoch=3))
+    cluster.applies(A, A_WAITS_FOR_B._replace(elr=()))
+    cluster.applies(A, A_LEADS)
     assert not cluster.book.unsettled, "no power was lost, so it must have everything"
+
+
+def test_the_last_known_leader_may_lead_if_the_eligible_ones_have_lost_power(cluster: Cluster) -> None:
+    cluster.loses_power(A, flushed=5)
+    cluster.applies(A, A_WAITS_FOR_B)
+    cluster.loses_power(B, flushed=7)
+    assert cluster.book.surely_kept(0) == 7
+    cluster.applies(A, A_LEADS)
+    assert cluster.book.surely_kept(1) == 5, "it lost power too"
+
+
+def test_the_last_known_leader_must_not_lead_while_another_replica_is_eligible(cluster: Cluster) -> None:
+    cluster.loses_power(A)
+    cluster.applies(A, A_WAITS_FOR_B)
+    with expect(UNCLEAN):
+        cluster.applies(A, A_LEADS)
+
+
+def test_the_last_known_leader_is_elected_uncleanly_while_another_replica_is_eligible(cluster: Cluster) -> None:
+    cluster.book.topic.settings[UNCLEAN_ELECTION] = Setting("true")
+    cluster.loses_power(A, flushed=5)
+    cluster.applies(A, A_WAITS_FOR_B)
+    cluster.applies(A, A_LEADS)
+    assert cluster.book.unsettled
+    assert cluster.book.surely_kept(0) == 0
+
+
+def test_the_last_known_leader_may_lead_if_the_disk_of_the_eligible_one_has_failed(cluster: Cluster) -> None:
+    cluster.loses_power(A, flushed=5)
+    cluster.applies(A, A_WAITS_FOR_B)
+    cluster.machines[B].had_failed_directory = True
+    cluster.applies(A, A_LEADS)
+    assert cluster.book.surely_kept(0) == 5
+
+
+def test_coordinators_lose_state_if_the_last_known_leader_has_lost_power() -> None:
+    cluster = Cluster(GROUP_OFFSETS)
+    cluster.applies(A, BOTH)
+    cluster.loses_power(A)
+    cluster.applies(A, A_WAITS_FOR_B)
+    cluster.machines[B].had_failed_directory = True
+    assert cluster.losses == 0
+    cluster.applies(A, A_LEADS)
+    assert cluster.losses == 1
 
 
 def test_coordinators_lose_records_only_with_all_that_are_in_sync() -> None:
@@ -143,6 +232,16 @@ def test_coordinators_lose_records_only_with_all_that_are_in_sync() -> None:
     cluster.applies(A, BOTH)
     assert not cluster.loses_power(A)
     assert cluster.loses_power(B)
+    cluster.leads(A, 2)
     cluster.applies(A, BOTH._replace(isr=(1,), leader=1, leader_epoch=2, partition_epoch=2))
     cluster.applies(A, BOTH._replace(leader=1, leader_epoch=2, partition_epoch=3))
     assert not cluster.loses_power(B), "the first one has everything that is left"
+
+
+def test_an_elected_leader_that_is_down_says_nothing_about_what_is_left() -> None:
+    cluster = Cluster(GROUP_OFFSETS)
+    cluster.applies(A, BOTH)
+    cluster.loses_power(B)
+    cluster.loses_power(A)
+    cluster.applies(A, B_ALONE._replace(last_known_elr=(1,)))
+    cluster.applies(A, A_LEADS)  # B has registered again, and has lost its place

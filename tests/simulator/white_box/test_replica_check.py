@@ -1,4 +1,4 @@
-"""Replicas on three nodes, made by hand: what is committed is on all that are in sync, and the same there."""
+"""Constructed replicas on three nodes: committed batches are equal on all in-sync replicas."""
 
 from types import SimpleNamespace
 from typing import cast
@@ -30,6 +30,7 @@ class Cluster:
         self.image = PartitionImage(replicas=(1, 2, 3), isr=(1, 2, 3), leader=1, leader_epoch=1)
         self.logs: dict[int, Batches] = dict.fromkeys((1, 2, 3), LOG)
         self.ends = dict.fromkeys((1, 2, 3), 3)
+        self.starts = dict.fromkeys((1, 2, 3), 0)
         self.high_watermarks = dict.fromkeys((1, 2, 3), 3)
 
     def check(self) -> tuple[ReplicaCheck, dict[Key, PartitionImage]]:
@@ -43,7 +44,9 @@ class Cluster:
         return check.compared
 
     def _machine(self, number: int) -> Machine:
-        partition = replica(self.ends[number], high_watermark=self.high_watermarks[number])
+        partition = replica(
+            self.ends[number], high_watermark=self.high_watermarks[number], start_offset=self.starts[number]
+        )
         partition.topic_id, partition.index = TOPIC_ID, 0
         if number == 1:
             partition.leader = cast(LeaderRole, SimpleNamespace(leader_epoch=1))
@@ -102,6 +105,15 @@ def test_another_batch_below_the_high_watermark_is_found_and_above_it_is_fine(cl
     cluster.high_watermarks[3] = 2
     cluster.look()
     cluster.high_watermarks[3] = 3
+    with expect(SAME_LOG):
+        cluster.look()
+
+
+def test_another_batch_before_the_start_of_a_log_is_never_read(cluster: Cluster) -> None:
+    cluster.logs[3] = [(0, 1, [b"a1", b"x1"]), (2, 1, [b"c1"])]
+    cluster.starts[3] = 2
+    cluster.look()
+    cluster.starts[3] = 1
     with expect(SAME_LOG):
         cluster.look()
 

@@ -1,4 +1,4 @@
-"""After a loss of records, what is left is compared with what was known: it may lack only what may be lost."""
+"""After a loss, the remaining records are compared with the known ones: only those that may be lost may be missing."""
 
 import pytest
 

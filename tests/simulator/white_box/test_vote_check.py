@@ -1,4 +1,4 @@
-"""What the check of votes refuses."""
+"""Contradictions that the check of votes finds."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What the check of the voters refuses."""
+"""Contradictions that the check of the voters finds."""
 
 from quire.raft.control_state import ControlState
 from quire.raft.replicas import ReplicaKey, Voter, VoterSet

@@ -1,4 +1,4 @@
-"""The Delta table of a stream: every batch once, however often it comes."""
+"""The Delta table of a stream: every batch once, however often it is repeated."""
 
 from pathlib import Path
 from typing import cast
@@ -42,7 +42,7 @@ def test_a_batch_older_than_the_table_is_not_skipped_silently(spark: SparkSessio
 
 @pytest.mark.parametrize("before", [0, 1])
 def test_of_two_writers_of_one_batch_the_second_fails(spark: SparkSession, tmp_path: Path, before: int) -> None:
-    """One has outlived its driver, and is still computing the rows when the other has written them."""
+    """One writer has outlived its driver, and still computes the rows when the other has written them."""
     sink = DeltaSink(str(tmp_path / "table"))
     for number in range(before):
         sink.write(batch(spark, number), "stream", number)
@@ -92,7 +92,7 @@ def test_an_empty_first_batch_makes_the_table_and_later_ones_do_nothing(spark: S
 def test_a_stream_killed_between_the_table_and_its_checkpoint_writes_the_batch_once(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    """The failure comes after the table has the rows, so Spark does the batch again when the stream starts again."""
+    """The failure comes after the table has the rows, so Spark repeats the batch when the stream restarts."""
     (tmp_path / "in").mkdir()
     (tmp_path / "in" / "1.json").write_text('{"number": 1, "date": "2026-01-01"}\n{"number": 2, "date": "2026-01-02"}')
     sink = DeltaSink(str(tmp_path / "table"))

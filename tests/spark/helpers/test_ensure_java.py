@@ -1,4 +1,4 @@
-"""`scripts/ensure-java.sh` in a system of its own: a path with a few tools and a fake apt-get."""
+"""`scripts/ensure-java.sh` in an isolated system: a path with a few tools and a fake apt-get."""
 
 import os
 import shutil
@@ -32,7 +32,7 @@ def java(path: Path, version: str) -> None:
 
 @pytest.fixture
 def system(tmp_path: Path) -> Path:
-    """A folder that is the whole path: no Java, and nothing to install it with."""
+    """A folder that is the whole PATH: without Java, and without a package manager."""
     folder = tmp_path / "system"
     folder.mkdir()
     for tool in TOOLS:

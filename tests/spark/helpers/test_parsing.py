@@ -1,4 +1,4 @@
-"""JSON by a schema and rules: every record is a good row or a dead letter, whatever is in it."""
+"""JSON by a schema and rules: every record becomes a good row or a dead letter."""
 
 import json
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""One YAML file per pipeline: what it means, and the errors in a wrong one. Without Spark."""
+"""The YAML file of a pipeline: its meaning, and the errors for a wrong one. Without Spark."""
 
 from pathlib import Path
 from typing import Any
@@ -123,7 +123,7 @@ def test_the_pipelines_that_come_with_quire_can_be_loaded() -> None:
 
 
 def test_every_pipeline_here_leaves_out_what_was_aborted() -> None:
-    """What `quire dlq replay` sends back is in a transaction, and a replay that was killed is sent again."""
+    """`quire dlq replay` sends records in transactions, and repeats a replay that was killed."""
     found = [*find_pipelines(str(ROOT / "pipelines")), *find_pipelines(str(ROOT / "examples"))]
     assert {pipeline.name for pipeline in found} == {"shop", "inventory", "big-orders"}
     levels = {query.source.get("kafka.isolation.level") for pipeline in found for query in pipeline.queries}

@@ -1,4 +1,4 @@
-"""What queries report, and correct sums of it. Without Spark: the JSON below is what Spark 4.2 writes."""
+"""Reports of queries, and their sums. Without Spark: the JSON below is from Spark 4.2."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What prevents Spark from starting is reported in a sentence; nothing here starts it."""
+"""Everything that prevents Spark from starting is reported in a sentence. These tests do not start it."""
 
 import sys
 from pathlib import Path

@@ -29,7 +29,7 @@ class Lake:
         self.refusals = str(folder / "refusals")
 
     def catch_up(self) -> None:
-        """Both jobs, as a pipeline would run them, up to what is there now."""
+        """Runs both jobs like a pipeline, up to the current end."""
         topics = self._config.topics
         self._run(archive(self._read(topics.events)), self.events)
         self._run(archive_refusals(self._read(topics.refusals)), self.refusals)
@@ -73,7 +73,7 @@ def lake(
 
 
 def leave_an_aborted_transaction(client: BlockingClient, config: ProcessorConfig) -> None:
-    """As a processor that was killed in the middle of one leaves it, after the next has taken over."""
+    """The state after a processor was killed in the middle of a transaction, and the next one has taken over."""
     producer = Producer(client.cluster, ProducerConfig(transactional_id=f"{config.name}-stranger"))
     client.run(producer.init_transactions())
     for topic in (config.topics.events, config.topics.refusals):

@@ -1,4 +1,4 @@
-"""The shop's pipeline in a test: real topics, real Spark, existing records and then a stop."""
+"""The shop's pipeline in a test, on real topics and a real Spark: it reads the existing records, then stops."""
 
 import json
 from collections.abc import Iterable, Sequence
@@ -46,7 +46,7 @@ class Shop:
             assert producer.first_error is None
 
     def run(self) -> dict[str, Tally]:
-        """Query by query, all that is there; the tallies of all runs together."""
+        """Processes everything that exists, query by query; returns the tallies of all runs together."""
         self.folder.hold()
         listener = Listener()
         self._spark.streams.addListener(listener)
@@ -61,7 +61,7 @@ class Shop:
         return {query.wish.name: query.tally for query in run.queries}
 
     def records(self, *topics: str) -> list[Record]:
-        """Everything on these topics that is committed."""
+        """All committed records on these topics."""
         found = []
         with BlockingClient(self._servers) as client:
             client.run(client.cluster.refresh(list(topics)))
@@ -85,5 +85,5 @@ class Shop:
 
 
 def fields(events: Sequence[ShopEvent]) -> list[dict[str, Any]]:
-    """What is in events that are not broken, with their kind as the clean ones have it."""
+    """The contents of events that are not broken, with their kind as in clean events."""
     return [json.loads(event.value or b"") | {"kind": event.topic} for event in events]

@@ -1,4 +1,4 @@
-"""The archive keeps all of a record, whatever its key and value are."""
+"""The archive keeps records completely, with any key and value."""
 
 from datetime import date, datetime
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The dry run finds what would prevent a pipeline from running."""
+"""The dry run finds everything that would prevent a pipeline from running."""
 
 import json
 from collections.abc import Callable
@@ -31,7 +31,8 @@ def checked(
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
 ) -> Check:
-    """checked(query) -> the lines that were printed, of a pipeline of that query; `problem` if one is expected."""
+    """checked(query) -> the lines that were printed for a pipeline with that query; `problem` is the expected
+    failure."""
 
     def run(query: dict[str, Any], problem: bool = False) -> list[str]:
         whole = {"job": JOB, "sink": {"delta": "raw", "partition_by": ["date"]}} | query

@@ -133,10 +133,10 @@ def test_ctrl_c_and_kill_reach_the_whole_process_group_and_the_current_batch_is_
 
 
 def spark_child(process: "subprocess.Popen[bytes]") -> int | None:
-    """The process that becomes Spark's Java: the child with a session of its own."""
+    """The process that becomes Spark's Java: the child that leads its own session."""
     children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
     for child in map(int, children):
-        with suppress(ProcessLookupError):  # `java -version`, which has just ended
+        with suppress(ProcessLookupError):  # `java -version`, which has ended since
             if os.getsid(child) == child:
                 return child
     return None
@@ -146,7 +146,7 @@ def alive(group: int) -> list[str]:
     """The processes of a group, except those that have ended and wait for their parent."""
     found = []
     for path in Path("/proc").glob("[0-9]*/stat"):
-        with suppress(OSError):  # it ends meanwhile
+        with suppress(OSError):  # it has ended meanwhile
             name, _, rest = path.read_text().rpartition(")")
             state, _, its_group = rest.split()[:3]
             if int(its_group) == group and state not in "ZX":

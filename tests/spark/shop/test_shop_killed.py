@@ -1,4 +1,5 @@
-"""The shop's pipeline killed with -9 at any moment, again and again: every event is in its results and lake once."""
+"""The shop's pipeline is killed repeatedly with -9 at any moment: every event is in its results and in the lake
+once."""
 
 import os
 import random
@@ -22,7 +23,7 @@ PATIENCE_S = 240
 
 
 def kill_at_some_point(servers: str, state: Path, dice: random.Random) -> None:
-    """Starts the pipeline, waits until its queries are at it, lets it run for a while, and kills it."""
+    """Starts the pipeline, waits until its queries run, lets it run for a while, and kills it."""
     command = [*QUIRE, "pipelines", "run", "shop", "--folder", str(ROOT / "pipelines"), "--state", str(state)]
     before = len(list(state.rglob("offsets/*")))
     started = subprocess.Popen(
@@ -36,13 +37,13 @@ def kill_at_some_point(servers: str, state: Path, dice: random.Random) -> None:
         while time.monotonic() < moment:
             assert process.poll() is None
         spark = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
-        for group in [process.pid, *map(int, spark)]:  # Spark is in a group of its own
+        for group in [process.pid, *map(int, spark)]:  # Spark is in a separate process group
             os.killpg(group, signal.SIGKILL)
 
 
 @pytest.mark.soak
 @pytest.mark.parametrize("seed", range(3))
-def test_whatever_is_killed_every_event_is_there_once(
+def test_every_event_is_recorded_once_through_kills_of_processor_and_node(
     spark: SparkSession, fresh_quire_cluster: Cluster, tmp_path: Path, seed: int
 ) -> None:
     dice = random.Random(seed)

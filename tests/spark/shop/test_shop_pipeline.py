@@ -1,4 +1,4 @@
-"""The shop from its events to its results, on a real Quire and a real Spark, against a plain model of it."""
+"""The shop from its events to its results, on a real Quire and a real Spark, compared with a simple model."""
 
 import json
 import random
@@ -40,7 +40,7 @@ def test_every_event_is_accounted_for_and_every_result_is_what_the_model_says(
         tallies = shop.run()
     events = waves[0] + waves[1]
 
-    # Nothing is late to the first wave, since no watermark is there yet; to the second, all that is meant to be.
+    # Nothing in the first wave is late, because there is no watermark yet; in the second, all intended events are.
     late = sum(event.kind == Kind.LATE for event in waves[1])
     counted = [event for event in events if event.kind == Kind.GOOD] + [
         event for event in waves[0] if event.kind == Kind.LATE
@@ -124,7 +124,7 @@ def test_edges_of_windows_watermarks_drifting_schemas_and_poison(
             event(1, "10:00:59.999"),  # both a duplicate and late: late
             event(4, "10:20:00.000"),  # a duplicate of an earlier batch
             event(5, "10:18:00.000"),  # at the watermark: late
-            event(6, "10:18:00.001"),  # just not
+            event(6, "10:18:00.001"),  # just not late
             event(7, "10:20:02", "product_viewed", agent="TestBot/1.0", quantity=..., order_id=...),
             event(8, "10:20:03", agent=...),  # without an agent: not a bot
             *poison.values(),

@@ -1,6 +1,6 @@
 """A Spark job to be killed: copies a topic to another and to a Delta table, exactly once, in small batches.
 
-It ends when it has copied what is there. Checkpoints and table are below FOLDER.
+It ends when it has copied everything. Checkpoints and table are below FOLDER.
 
 python -m tests.spark.sink.copy_job SERVERS SOURCE SINK FOLDER BATCH_ROWS
 """
@@ -24,7 +24,7 @@ def main(servers: str, source: str, sink: str, folder: str, batch_rows: str) -> 
     print("ready", flush=True)
 
     def frame() -> DataFrame:
-        """Each query needs one of its own: Spark may fail to serialize the plan of a frame that two queries start from
+        """Each query needs its own frame: Spark may fail to serialize the plan of a frame that two queries start from
         at the same time ("Illegal size of collection")."""
         return read_numbers(spark, servers, source, maxOffsetsPerTrigger=batch_rows, minPartitions=2)
 

@@ -29,7 +29,7 @@ def read_numbers(spark: SparkSession, servers: str, topic: str, **options: Any) 
 
 
 def start_copy(frame: DataFrame, servers: str, topic: str, checkpoint: Path, **options: Any) -> StreamingQuery:
-    """Copies what is there, in batches, and ends; `_` in an option's name stands for a dot."""
+    """Copies the existing records in batches, and ends; `_` in an option's name stands for a dot."""
     writer = frame.writeStream.format("quire").option("kafka.bootstrap.servers", servers).option("topic", topic)
     for name, value in options.items():
         writer = writer.option(name.replace("_", "."), value)
@@ -41,12 +41,12 @@ def copy(frame: DataFrame, servers: str, topic: str, checkpoint: Path, **options
 
 
 def lake_in(folder: Path) -> str:
-    """Where the Delta table of the copying job is."""
+    """The path of the Delta table of the copying job."""
     return str(folder / "lake")
 
 
 def failing_while(flag: Path, value: str) -> Column:
-    """The value column, which raises at one value for as long as a file is there."""
+    """The value column, which raises at one value as long as a file exists."""
     path = str(flag)
 
     def check(text: str) -> str:
@@ -60,7 +60,7 @@ def failing_while(flag: Path, value: str) -> Column:
 
 
 def forget_last_commit(checkpoint: Path) -> None:
-    """As if Spark had died between the sink's commit and its own note of it: the batch runs again."""
+    """The state after Spark died between the sink's commit and its own record of it: the batch runs again."""
     commits = [path for path in (checkpoint / "commits").iterdir() if path.name.isdigit()]
     last = max(commits, key=lambda path: int(path.name))
     last.unlink()

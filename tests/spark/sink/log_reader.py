@@ -1,10 +1,10 @@
-"""The content of a topic, read by a Kafka client that is not ours."""
+"""The content of a topic, read by a Kafka client that is not Quire's."""
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 
 def messages(servers: str, topic: str, *, committed: bool = True) -> list[Message]:
-    """Every message, partition after partition, in the order of offsets; only committed ones unless said otherwise."""
+    """Every message, partition after partition, in the order of offsets; by default only committed ones."""
     consumer = Consumer(
         {
             "bootstrap.servers": servers,

@@ -1,7 +1,7 @@
 """A model of the cluster for the steps of `exactly_once`, which tests run one at a time, in any order.
 
-Transactions are as strict as real ones: fencing ends what is open, a fenced producer can do nothing more, and a mark
-cannot be read while the transaction it is in is open (the reader waits).
+Transactions are as strict as real ones: fencing aborts open transactions, a fenced producer cannot continue, and a mark
+cannot be read while its transaction is open (the reader waits).
 """
 
 from collections.abc import Generator, Sequence
@@ -27,7 +27,7 @@ from pyspark_quire.marks import BatchMark, SinkName, TaskMark
 
 SINK = SinkName("query", "out")
 Split = Sequence[Sequence[int]]
-"""The rows of each task. A row is a number, and its hash is a power of three: sums tell sets apart."""
+"""The rows of each task. A row is a number, and its hash is a power of three, so different sets have different sums."""
 
 
 class ModelRows(NamedTuple):
@@ -42,7 +42,7 @@ class ModelRows(NamedTuple):
 
 
 class FencedError(QuireError):
-    """Another producer has the transactional id now."""
+    """Another producer has taken over the transactional id."""
 
 
 class _Open(NamedTuple):
@@ -57,7 +57,7 @@ class ModelCluster:
         self.task_marks: dict[int, TaskMark] = {}
         self.batch_mark: BatchMark | None = None
         self.committed: list[tuple[int, int]] = []
-        """Batch and row, as a reader of committed records sees them."""
+        """The batch and row of each record that a read_committed reader sees."""
 
     def fence(self, task: int) -> int:
         self.open.pop(task, None)
@@ -75,7 +75,7 @@ class ModelCluster:
 
 
 class Actor:
-    """A task or a driver, at some step."""
+    """A task or a driver that has reached some step."""
 
     def __init__(self, cluster: ModelCluster, steps: Generator[Step, Any, Any], batch_id: int, task: int = -1) -> None:
         self._cluster = cluster
@@ -148,7 +148,7 @@ class Actor:
 
 
 class Attempt:
-    """Spark's try at a batch: its tasks, and its driver once they are all done."""
+    """One attempt of Spark at a batch: its tasks, and its driver when they are all done."""
 
     def __init__(self, cluster: ModelCluster, batch_id: int, split: Split, *, allow_missing: bool = False) -> None:
         self.split = split
@@ -167,7 +167,7 @@ class Attempt:
 
     @property
     def actors(self) -> list[Actor]:
-        """Those that have something to do."""
+        """The tasks that can take a step."""
         return [actor for actor in (*self.tasks, *([self.driver] if self.driver else [])) if not actor.over]
 
     @property

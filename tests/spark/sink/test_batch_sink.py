@@ -29,7 +29,7 @@ def write(servers: str) -> Write:
 
 
 def refusal(act: Callable[[], None]) -> str:
-    """What Spark says: our sentence, without a traceback."""
+    """The message of Spark's exception: Quire's sentence, without a traceback."""
     with pytest.raises(Exception) as failed:
         act()
     said = str(failed.value)
@@ -167,7 +167,7 @@ def test_a_missing_topic_that_may_not_be_auto_created_is_reported(spark: SparkSe
             lambda: write(
                 spark.range(1).selectExpr("'v' as value"),
                 topic="absent",
-                **{"kafka.bootstrap.servers": cluster.bootstrap_servers, "kafka_request_timeout_ms": 1000},
+                **{"kafka.bootstrap.servers": cluster.bootstrap_servers, "kafka_request_timeout_ms": 5000},
             )
         )
     assert "topic absent cannot be written to" in said

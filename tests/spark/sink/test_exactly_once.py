@@ -1,5 +1,5 @@
-"""Every row of a batch is committed once, or the query fails and keeps failing: whatever crashes, is late or is split
-differently. The steps are the sink's own, run against a model of the cluster.
+"""Through crashes, late attempts and different splits, every row of a batch is committed once, or the query fails and
+keeps failing. The steps are the sink's own, run on a model of the cluster.
 """
 
 import itertools
@@ -27,7 +27,7 @@ SPLITS = list(all_splits(3))
 
 
 def written_in_part(split: Split, tasks: int, *, finished: bool = False) -> ModelCluster:
-    """A cluster after a crash: of the first attempt, the tasks in the bits of `tasks` had committed."""
+    """A cluster after a crash: in the first attempt, the tasks in the bits of `tasks` had committed."""
     cluster = ModelCluster()
     attempt = Attempt(cluster, 0, split)
     for number, task in enumerate(attempt.tasks):
@@ -114,7 +114,8 @@ def test_a_driver_does_not_wait_for_the_transaction_of_a_task_that_is_dead(steps
 def test_no_interleaving_of_crashes_zombies_and_other_splits_loses_or_repeats_a_row_silently(
     data: st.DataObject,
 ) -> None:
-    """Tasks and drivers of earlier attempts continue as they like; transactions time out; Spark forgets commits."""
+    """Tasks and drivers of earlier attempts continue at random; transactions time out; Spark loses its record of
+    commits."""
     cluster = ModelCluster()
     batch_id = 0
     attempts = [Attempt(cluster, batch_id, data.draw(st.sampled_from(SPLITS)))]
@@ -129,7 +130,7 @@ def test_no_interleaving_of_crashes_zombies_and_other_splits_loses_or_repeats_a_
         elif current.finished:
             assert cluster.rows_of(batch_id) == list(ROWS)
             finished.add(batch_id)
-            if data.draw(st.booleans()):  # else Spark dies before it has noted that, and runs the batch again
+            if data.draw(st.booleans()):  # otherwise Spark dies before it has recorded that, and runs the batch again
                 batch_id += 1
             attempts.append(Attempt(cluster, batch_id, data.draw(st.sampled_from([current.split, *SPLITS]))))
         elif action == "timeout" and cluster.open:

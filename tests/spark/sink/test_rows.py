@@ -12,7 +12,7 @@ HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
 
 
 def written(rows: Rows, partitions: int = 1) -> list[Record]:
-    """The rows' records, partition after partition."""
+    """The records of the rows, partition after partition."""
     chosen = memoryview(bytearray(4 * rows.count)).cast("i")
     assert choose_partitions(chosen, rows.keys, rows.wanted, rows.wanted_validity, partitions) == -1
     lanes = [Lane() for _ in range(partitions)]

@@ -37,7 +37,7 @@ def batch(*texts: str, **columns: Any) -> pa.RecordBatch:
 
 
 class Stream:
-    """What Spark knows of a query, and runs."""
+    """The tasks and the driver of a query, as Spark runs them."""
 
     def __init__(self, servers: str, topic: str | None, query_id: str, **options: str) -> None:
         given = {"kafka.bootstrap.servers": servers, **{name.replace("_", "."): v for name, v in options.items()}}
@@ -89,7 +89,7 @@ def test_a_batch_that_runs_again_is_recognised_by_its_rows(servers: str, stream:
 
 
 def test_a_mark_of_this_batch_beyond_the_last_task_fails_it(servers: str, stream: Callable[..., Stream]) -> None:
-    """Task 2 has written its rows when Spark dies; then the batch comes back as one task."""
+    """Task 2 has written its rows when Spark dies; then the batch is repeated as one task."""
     query = stream()
     query.task(0, 2, batch("c"))
     query.task(0, 0, batch("a", "b", "c"))
@@ -116,7 +116,7 @@ def test_a_task_that_died_with_its_transaction_open_blocks_no_other(
         client.run(dead.send_offsets(query.sink.task(task), {marks: mark}))
     began = time.monotonic()
     query.run(0, [["a"]])
-    assert time.monotonic() - began < 20, "not until the transactions time out"
+    assert time.monotonic() - began < 50, "not until the transactions time out"
     assert values(servers, topic) == ["a"]
     described = client.run(describe_transactions(client.cluster, [query.sink.task(1)]))[query.sink.task(1)]
     assert not isinstance(described, ApiError)
@@ -160,7 +160,7 @@ def test_a_task_that_comes_near_the_time_limit_of_its_transaction_fails(
 
     def slow() -> Iterator[pa.RecordBatch]:
         yield batch("a")
-        time.sleep(0.85)  # what is tested is time that passes
+        time.sleep(0.85)  # the test is about the time that passes
         yield batch("b")
 
     with pytest.raises(QuireError, match=r"and after 1 s the cluster ends it: raise kafka\.transaction\.timeout\.ms"):
@@ -169,10 +169,10 @@ def test_a_task_that_comes_near_the_time_limit_of_its_transaction_fails(
 
 
 def test_a_task_may_wait_for_its_first_row_as_long_as_it_likes(servers: str, stream: Callable[..., Stream]) -> None:
-    query = stream(kafka_transaction_timeout_ms="1000")
+    query = stream(kafka_transaction_timeout_ms="4000")
 
     def late() -> Iterator[pa.RecordBatch]:
-        time.sleep(1.1)  # the transaction is not open yet
+        time.sleep(4.1)  # the transaction is not open yet
         yield batch("a")
 
     write_rows_once(query.options, query.plan(0, 0), late())
@@ -215,7 +215,8 @@ def test_rows_with_topics_of_their_own_are_written_once_too(servers: str, make_t
 def test_no_tool_shows_lag_for_the_marks_and_their_names_say_what_they_are(
     servers: str, stream: Callable[..., Stream]
 ) -> None:
-    """As kafka-consumer-groups and lag exporters compute it: the end of each partition less the committed offset."""
+    """The lag as kafka-consumer-groups and lag exporters compute it: the end of each partition minus the committed
+    offset."""
     query = stream()
     for batch_id in range(3):
         query.run(batch_id, [["a", "b"], ["c"]])
@@ -253,7 +254,7 @@ def test_the_topic_of_the_marks_is_created_where_writing_creates_no_topics() -> 
 def test_rows_with_topics_of_their_own_need_a_name_for_the_sink_in_foreach_batch(
     servers: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Two such writes of one batch would otherwise be taken for one."""
+    """Otherwise two such writes in one batch would count as one."""
     monkeypatch.setattr("pyspark_quire.batch_writer.current_stream_task", lambda: StreamTask("query", 0, 0))
     schema = StructType([StructField("value", StringType()), StructField("topic", StringType())])
     writer = BatchWriter(Options({"kafka.bootstrap.servers": servers}, Use.BATCH_WRITE), schema, overwrite=False)
@@ -272,7 +273,7 @@ def test_two_queries_with_one_checkpoint_are_detected(stream: Callable[..., Stre
 
 
 def test_many_partitions_do_not_need_much_memory_at_once(servers: str, make_topic: MakeTopic) -> None:
-    """Batches are sent before they are full when the open ones together come near the limit."""
+    """Batches are sent before they are full if all open ones together approach the limit."""
     topic = make_topic(partitions=40)
     options = Options(
         {"kafka.bootstrap.servers": servers, "topic": topic, "kafka.buffer.memory": "100000"}, Use.BATCH_WRITE

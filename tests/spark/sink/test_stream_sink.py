@@ -1,6 +1,6 @@
 """A stream's rows are in the sink once when batches run again and tasks fail, or the query fails loudly: with Spark.
 
-What a single task does is in test_sink_tasks, what may happen between tasks in test_exactly_once, both without Spark.
+test_sink_tasks tests single tasks, and test_exactly_once the interleaving of tasks, both without Spark.
 """
 
 import os

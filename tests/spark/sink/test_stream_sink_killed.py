@@ -25,7 +25,7 @@ BATCH_ROWS = 40
 
 
 class Job:
-    """The copying job in processes of its own: Python, the Java process below it, and Java's Python workers."""
+    """The copying job in separate processes: Python, its Java child process, and Java's Python workers."""
 
     def __init__(self, servers: str, source: str, sink: str, folder: Path) -> None:
         command = [sys.executable, "-m", "tests.spark.sink.copy_job", servers, source, sink, str(folder)]
@@ -56,13 +56,14 @@ class Job:
             self._news.notify()
 
     def wait_for(self, word: str) -> bool:
-        """Whether the job prints the word before it ends."""
+        """Waits until the job prints the word; False if it ends before."""
         with self._news:
             self._news.wait_for(lambda: self._is_quiet or f"{word}\n" in self._said)
             return f"{word}\n" in self._said
 
     def kill_in_a_batch(self, checkpoint: Path, more: int, seconds: float) -> None:
-        """SIGKILL to the whole session, so long after so many more batches have begun; or nothing if it is over."""
+        """Sends SIGKILL to the whole session, this long after this many more batches have begun; does nothing if it has
+        ended."""
         wanted = planned(checkpoint) + more
         while self._process.poll() is None and planned(checkpoint) < wanted:
             self._over_within(0.02)
@@ -113,7 +114,7 @@ def copy_through_kills(
         job = Job(servers, source, sink, folder)
         try:
             assert job.wait_for("ready"), job.output
-            # The first dies in batch 0, of which Spark has noted no start.
+            # The first run dies in batch 0, for which Spark stores no start.
             job.kill_in_a_batch(folder / "checkpoint", chance.randint(1, 3) if number else 1, chance.uniform(0, 1))
         finally:
             job.end()

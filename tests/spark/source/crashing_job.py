@@ -1,7 +1,7 @@
 """A streaming job in a process of its own: `python -m tests.spark.source.crashing_job SERVERS TOPIC FOLDER [crash]`.
 
 It reads from `latest` and adds the values of each micro-batch to a file. With `crash` it kills itself, Spark's Java
-process included, in the middle of its first micro-batch; without, it ends when it has read what is there.
+process included, in the middle of its first micro-batch; without it, the job ends when it has read everything.
 """
 
 import os

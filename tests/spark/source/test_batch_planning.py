@@ -1,4 +1,4 @@
-"""What a batch read will read: from the options and a real Quire to ranges of offsets, without Spark."""
+"""The plan of a batch read: from the options and a real Quire to ranges of offsets, without Spark."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""The texts of options: how each is parsed, and errors."""
+"""How the values of options are parsed, and the errors for invalid ones."""
 
 from collections.abc import Callable
 from typing import Any

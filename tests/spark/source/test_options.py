@@ -1,4 +1,4 @@
-"""The option table: what is refused, with which message, and what is accepted."""
+"""The table of options: which ones are accepted, and the messages for those that are refused."""
 
 import pickle
 

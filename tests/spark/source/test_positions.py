@@ -1,4 +1,4 @@
-"""Positions of a stream: their JSON, what a micro-batch between two of them reads, and what is not one."""
+"""Positions of a stream: their JSON, the range of a micro-batch between two of them, and invalid positions."""
 
 import json
 
@@ -12,7 +12,7 @@ from quire.client.offsets import TopicPartition
 A0, A1, A10, B0 = (TopicPartition(*pair) for pair in (("a", 0), ("a", 1), ("a", 10), ("b", 0)))
 
 
-def test_equal_positions_have_equal_json_whatever_order_they_come_in() -> None:
+def test_equal_positions_have_equal_json_for_any_order_of_partitions() -> None:
     positions = {B0: Position(1, "y"), A10: Position(3, "x"), A1: Position(2, "x", 1), A0: Position(0, "x")}
     text = json.dumps(to_json(positions))
     assert text == json.dumps(to_json(dict(sorted(positions.items()))))

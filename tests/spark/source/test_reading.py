@@ -151,7 +151,7 @@ def test_records_of_aborted_transactions_are_hidden_from_read_committed(
     assert reader.values(topic, 1, 4, **committed) == []
 
 
-def test_a_reader_blocked_by_an_open_transaction_is_told_how_to_find_it(
+def test_a_reader_blocked_by_an_open_transaction_learns_how_to_find_it(
     client: BlockingClient, make_topic: MakeTopic, reader: Reader
 ) -> None:
     topic = make_topic()
@@ -166,7 +166,7 @@ def test_a_reader_blocked_by_an_open_transaction_is_told_how_to_find_it(
 
 
 def test_a_batch_that_cannot_be_decompressed_is_an_error_with_its_place(fresh_quire_cluster: Cluster) -> None:
-    """A node checks what it takes; only who writes into its files gets such a batch, with a right CRC, past it."""
+    """A node checks what it appends, so only a write to its files can produce such a batch with a correct CRC."""
     servers = fresh_quire_cluster.bootstrap_servers
     broken = raw_batch(b"not zstd at all", 1, attributes=int(Compression.ZSTD), base_offset=1, leader_epoch=0)
     with BlockingClient(servers) as client:
@@ -320,8 +320,8 @@ T = TypeVar("T")
 
 
 def eventually(ask: Callable[[], T], right: Callable[[T], bool]) -> T:
-    """Asks until the answer is right, for half a minute."""
-    deadline = time.monotonic() + 30
+    """Repeats the request until the answer is right, for at most a minute and a half."""
+    deadline = time.monotonic() + 90
     while not right(found := ask()):
         assert time.monotonic() < deadline, f"still {found!r:.500}"
     return found

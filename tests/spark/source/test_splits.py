@@ -42,7 +42,7 @@ def test_small_partitions_beside_a_large_one_do_not_make_more_splits_than_asked_
 @given(
     whole=ranges, min_splits=st.none() | st.integers(1, 40), max_records=st.none() | st.integers(1, 60), data=st.data()
 )
-def test_every_offset_is_in_one_split_whatever_the_options(
+def test_every_offset_is_in_one_split_for_any_options(
     whole: list[Range], min_splits: int | None, max_records: int | None, data: st.DataObject
 ) -> None:
     cuts = split_ranges(whole, min_splits, max_records)

@@ -58,7 +58,7 @@ def ranges(reader: StreamReader, start: Json, end: Json) -> list[tuple[str, int,
 
 
 def _kept(state: Json) -> Json:
-    """As it is read from a checkpoint."""
+    """The position as read from a checkpoint."""
     kept: Json = json.loads(json.dumps(state))
     return kept
 
@@ -349,7 +349,7 @@ def test_the_checkpoint_of_another_stream_is_refused(make_topic: MakeTopic, make
             reader.partitions(state, state)
 
 
-def test_a_batch_that_is_run_again_is_split_as_it_was_whatever_happened_since(
+def test_a_repeated_batch_is_split_as_before_through_any_later_changes(
     client: BlockingClient, make_topic: MakeTopic, make_reader: MakeReader
 ) -> None:
     topic = make_topic()

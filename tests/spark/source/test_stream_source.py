@@ -20,7 +20,7 @@ Run = Callable[[DataFrame], list[tuple[Any, ...]]]
 
 @pytest.fixture
 def run(tmp_path: Path) -> Run:
-    """run(frame) -> the new rows up to the end there is now, by a query with one checkpoint for the whole test."""
+    """run(frame) -> the new rows up to the current end, read by a query with one checkpoint for the whole test."""
 
     def run(frame: DataFrame) -> list[tuple[Any, ...]]:
         rows: list[tuple[Any, ...]] = []

@@ -1,4 +1,4 @@
-"""Which partitions exist, according to brokers of which one has old metadata."""
+"""Which partitions exist, according to several brokers, one of which has old metadata."""
 
 import pytest
 
@@ -20,15 +20,13 @@ def topic_partitions(topic: ModelTopic) -> Partitions:
 
 
 def hear_later(model: ModelCluster, topic: ModelTopic) -> None:
-    """The broker knows this of the topic after half a second."""
+    """The broker returns this metadata of the topic after half a second."""
     model.clock.call_later(500, lambda: model.topics.update({topic.name: topic}))
 
 
 @pytest.mark.parametrize("options", ALL)
 @pytest.mark.parametrize("stale", ["nothing", "fewer partitions", "the topic before it"])
-def test_a_broker_that_has_not_heard_the_latest_makes_nothing_that_is_known_disappear(
-    options: Options, stale: str
-) -> None:
+def test_a_broker_with_old_metadata_does_not_remove_known_partitions(options: Options, stale: str) -> None:
     model = ModelCluster()
     topic = model.create("t", partitions=2)
     if stale == "nothing":

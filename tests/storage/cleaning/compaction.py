@@ -1,4 +1,4 @@
-"""Compacting a log in a test: batches with keys, a whole cleaning at once, and the content of the log afterwards."""
+"""Compacts a log in a test: batches with keys, a complete cleaning run, and the content of the log afterwards."""
 
 from collections.abc import Mapping, Sequence
 
@@ -55,7 +55,8 @@ def compact_once(
     now_ms: int = NOW_MS,
     using: Limits | None = None,
 ) -> int:
-    """One round over all completed segments (or those before `upper`); returns where the log is clean up to."""
+    """One run over all completed segments (or those before `upper`); returns the offset up to which the log is
+    clean."""
     upper = log.segments[-1].base_offset if upper is None else upper
     if upper <= first_dirty:
         return first_dirty
@@ -68,7 +69,7 @@ def compact_once(
 
 
 def compact(disk: Disk, log: Log, first_dirty: int = 0, *, now_ms: int = NOW_MS, using: Limits | None = None) -> int:
-    """As many rounds as it takes."""
+    """As many runs as necessary."""
     upper = log.segments[-1].base_offset
     while first_dirty < upper:
         first_dirty = compact_once(disk, log, first_dirty, now_ms=now_ms, using=using)
@@ -76,7 +77,7 @@ def compact(disk: Disk, log: Log, first_dirty: int = 0, *, now_ms: int = NOW_MS,
 
 
 def batches_of(log: Log, max_bytes: int = 1 << 20) -> list[tuple[BatchHeader, list[Record]]]:
-    """Every batch, as a reader gets them from the start on: intact, in order, none twice."""
+    """Every batch that a reader gets from the start on: intact, in order, none twice."""
     found: list[tuple[BatchHeader, list[Record]]] = []
     offset = log.start_offset
     while (part := read(log, offset, max_bytes)) is not None:
@@ -105,7 +106,7 @@ def entries_of(log: Log) -> list[tuple[int, bytes | None, bytes | None]]:
 
 
 def latest(entries: Sequence[tuple[int, bytes | None, bytes | None]]) -> Mapping[bytes, bytes]:
-    """What a reader makes of them: the last value of each key."""
+    """The last value of each key."""
     table: dict[bytes, bytes] = {}
     for _, key, value in entries:
         if key is not None:

@@ -15,7 +15,7 @@ NAMES = ("bytes_native", "key_table_native", "offset_map_builder_native", "filte
 
 @cache
 def interpreted_modules() -> SimpleNamespace:
-    """All of them, each using the others' sources."""
+    """All loops; each uses the interpreted versions of the others."""
     compiled = {name: sys.modules.pop(f"{_PACKAGE}.{name}", None) for name in NAMES}
     modules: dict[str, ModuleType] = {}
     try:

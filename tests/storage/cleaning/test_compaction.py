@@ -109,7 +109,7 @@ def test_the_last_batch_of_a_producer_stays_without_records(disk: SimDisk) -> No
 
 
 def test_the_end_of_what_is_cleaned_is_known_even_if_nothing_is_left_of_it(disk: SimDisk) -> None:
-    """Otherwise a reader would wait at an offset that nothing ever comes to."""
+    """Otherwise a reader would wait forever at an offset without a record."""
     log = open_log(disk, COMPACTED)
     append(log, keyed((b"a", b"1")), keyed((None, b"1")))
     log.roll(NOW_MS)
@@ -311,7 +311,7 @@ def test_a_replicated_log_with_gaps_is_compacted(disk: SimDisk) -> None:
 
 
 def test_commits_of_a_producer_count_although_it_aborted_something_in_the_clean_part(disk: SimDisk) -> None:
-    """Else its tombstone would go some day, and leave the value that it was to delete."""
+    """Otherwise its tombstone would be removed later, and the deleted value would reappear."""
     log = open_log(disk, COMPACTED)
     append(log, keyed((b"a", b"1")))
     append(log, keyed((b"b", b"1"), producer_id=7, sequence=0, transactional=True), marker(7, aborts=True))

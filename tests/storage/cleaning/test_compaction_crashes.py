@@ -1,7 +1,7 @@
 """Compaction interrupted anywhere: at every change it makes to the disk, by a kill or a power loss, and by errors.
 
-Whatever the next start finds, a reader sees the same last value of every key, nothing that was superseded before comes
-in the place of something newer, and every record is where it was written.
+After the next start, a reader sees the same last value of every key, no superseded value replaces a newer one, and
+every record is at its offset.
 """
 
 import errno
@@ -28,7 +28,7 @@ ENDS: dict[str, End] = {
 
 
 def filled(disk: SimDisk) -> Log:
-    """A log that is on disk, with everything that compaction knows about in it."""
+    """A synced log with every kind of batch that compaction handles."""
     log = open_log(disk, CONFIG)
     sequence = 0
     for number in range(14):
@@ -49,7 +49,7 @@ def filled(disk: SimDisk) -> Log:
 
 
 def committed(log: Log) -> dict[int, tuple[bytes | None, bytes | None]]:
-    """What a reader of committed records sees, by offset."""
+    """The records that a read_committed reader sees, by offset."""
     aborted = {
         header.base_offset
         for header, _ in batches_of(log)
@@ -81,7 +81,7 @@ def check(disk: SimDisk, before: dict[int, tuple[bytes | None, bytes | None]], e
 
 
 def compact_twice(disk: SimDisk, log: Log) -> None:
-    """The second time merges what the first has made small, and drops tombstones."""
+    """The second run merges segments that the first has made small, and removes tombstones."""
     compact(disk, log, using=limits(buffer_bytes=512))
     compact(disk, log, now_ms=NOW_MS + 5000, using=limits(buffer_bytes=512))
 

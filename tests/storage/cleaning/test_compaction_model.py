@@ -1,7 +1,7 @@
-"""Random histories of a compacted log against a model that computes, batch by batch, what is left.
+"""Random histories of a compacted log, compared with a model that computes the remaining records batch by batch.
 
 Keys, tombstones, keyless records, every codec, idempotent producers, transactions of several producers at once, rolls,
-cleanings with much and little memory, time that passes, restarts clean and after a power loss.
+cleaning runs with much and little memory, passing time, clean restarts and power losses.
 """
 
 from dataclasses import dataclass, field
@@ -31,7 +31,7 @@ class Batch:
     transactional: bool = False
     aborted: bool = False
     marks: int = -1
-    """Of a marker, the number of the transaction it ends; of a batch in a transaction, its number."""
+    """For a marker, the number of the transaction that it ends; for a transactional batch, that of its transaction."""
     control: bool = False
     horizon: int | None = None
 
@@ -42,7 +42,7 @@ class Model:
     transactions: int = 0
 
     def clean(self, log: Log, first_dirty: int, upper: int, latest: int, now_ms: int) -> None:
-        """As the rules of compaction say, for a table that knew the keys from `first_dirty` to `latest`."""
+        """Applies the rules of compaction, with an offset map of the keys from `first_dirty` to `latest`."""
         known = {
             key: offset
             for batch in self.batches
@@ -132,7 +132,7 @@ class History:
         self.now_ms = NOW_MS
         self.clean_before = 0
         self.recovery_point = 0
-        """As low as it can be: nothing beyond the recovery point is ever compacted."""
+        """The lowest possible one: nothing beyond the recovery point is ever compacted."""
         self.sequences: dict[int, int] = {}
         self.open: dict[int, int] = {}
         """Producer id -> the number of its transaction."""

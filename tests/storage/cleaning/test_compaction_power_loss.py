@@ -1,7 +1,7 @@
-"""Power loss in a directory whose logs are written, flushed, checkpointed and compacted all at once.
+"""Power loss in a directory whose logs are written, flushed, checkpointed and compacted at the same time.
 
-Records go from the end of a compacted log, or because a later one with their key is there: never out of its middle. So
-whatever is found, it is what a reader would have found had nothing been written after some point in time.
+A compacted log loses records only from its end, or because there is a later one with the same key. So a reader after
+the restart sees the state of the log at some earlier time.
 """
 
 import itertools
@@ -17,6 +17,7 @@ from simulator.random import SimRandom
 from tests.storage.cleaning.compaction import COMPACTED, batches_of, keyed
 from tests.storage.loading import load_logs
 from tests.storage.manual_jobs import ManualJobs
+from tests.storage.noted import noted
 
 CONFIG = COMPACTED._replace(
     segment_bytes=500, index_interval_bytes=150, min_cleanable_dirty_ratio=0.0, file_delete_delay_ms=10
@@ -26,7 +27,7 @@ BACKOFF_MS = 50
 
 
 class Usage:
-    """A log in use by appends and by a cleaner, and all that was ever written to it."""
+    """A log that is appended to and cleaned, and everything that was ever written to it."""
 
     def __init__(self, disk: SimDisk, bytes_per_second: float = float("inf")) -> None:
         self.disk = disk
@@ -120,11 +121,8 @@ def test_power_loss_after_any_use(block: int, reorder: bool) -> None:
         usage = Usage(SimDisk(random.stream("torn writes")))
         usage.start()
         use_randomly(usage, random, steps=20 + random.below(150))
-        try:
+        with noted(f"seed {seed}, reorder {reorder}"):
             usage.check_after_power_loss(usage.disk.crash(random.stream("power"), reorder=reorder))
-        except BaseException as problem:
-            problem.add_note(f"seed {seed}, reorder {reorder}")
-            raise
 
 
 def compact_while_more_is_written(usage: Usage) -> None:
@@ -147,11 +145,8 @@ def test_power_loss_at_every_single_operation() -> None:
             usage.start()
             compact_while_more_is_written(usage)
         except Crashed:
-            try:
+            with noted(f"at operation {number}"):
                 usage.check_after_power_loss(usage.disk.crash(SimRandom(number), reorder=number % 2 == 0))
-            except BaseException as problem:
-                problem.add_note(f"at operation {number}")
-                raise
         else:
             assert len(usage.log.segments) < 14 and number > 150
             break

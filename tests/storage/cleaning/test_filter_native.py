@@ -1,4 +1,4 @@
-"""The loops over batches, compiled and interpreted: what they accept, what they refuse, and that they agree."""
+"""The loops over batches, compiled and interpreted: both accept and refuse the same input."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def table(native: SimpleNamespace, keys: int = 1000) -> Any:
 def run(
     native: SimpleNamespace, data: bytearray, *, room: int = 1 << 16, stay: array[int] = NONE, now_ms: int = NOW_MS
 ) -> tuple[tuple[int, int, int], tuple[int, int, int, int], bytes]:
-    """Learns all of `data` and filters it; what both say, and what stays."""
+    """Maps and filters all of `data`; returns both results, and the retained bytes."""
     keys = table(native)
     learned = native.offset_map_builder_native.map_batches(keys, data, 0, len(data), 0)
     out = bytearray(room)
@@ -40,7 +40,7 @@ def run(
 
 
 def log_of(*batches: bytearray) -> bytearray:
-    """With offsets as a log gives them."""
+    """The batches with consecutive offsets, as in a log."""
     data = bytearray()
     offset = 0
     for batch in batches:

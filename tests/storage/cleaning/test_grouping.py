@@ -1,4 +1,4 @@
-"""Which neighbours are cleaned into one segment."""
+"""Which adjacent segments are cleaned into one."""
 
 from quire.storage.cleaning.grouping import Source, group
 

@@ -23,7 +23,7 @@ BY_AGE = LogConfig(segment_bytes=300, index_interval_bytes=100, retention_ms=100
 
 
 class World:
-    """A data directory in use; `restarted` is the next process on what is left of the disk."""
+    """A data directory in use; `restarted` is the next process on the same disk."""
 
     def __init__(self, disk: SimDisk, clock: SimClock | None = None) -> None:
         self.disk = disk
@@ -44,7 +44,7 @@ class World:
         return self.directory.open_log(*KEY, config)
 
     def fill(self, log: Log, count: int, *, timestamp: int | None = None) -> None:
-        """Batches of 120 bytes or so, two to a segment."""
+        """Batches of about 120 bytes, two in each segment."""
         now_ms = self.clock.now_ms()
         for _ in range(count):
             value = b"%050d" % log.end_offset
@@ -200,7 +200,7 @@ def test_the_checkpoint_has_the_new_start_before_any_reader_sees_it(world: World
 
 
 def test_a_crash_at_any_step_leaves_all_or_the_rest(world: World) -> None:
-    """Killed, or without power, at each change on disk in turn: no record that had not expired is ever missing."""
+    """A kill or a power loss at each change on disk in turn: records that have not expired are never missing."""
     outcomes = []
     for crash_at, reorder in itertools.product(range(1, 200), (None, False, True)):
         disk = SimDisk(SimRandom(crash_at))

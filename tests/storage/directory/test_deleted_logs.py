@@ -87,7 +87,7 @@ def test_a_new_log_inherits_nothing_from_a_deleted_one_of_the_same_name(world: W
 def test_a_flush_of_a_deleted_log_changes_nothing_in_a_new_one_of_the_same_name(
     world: World, step: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whatever the job of the flush is about to do when the event loop deletes the log and begins another."""
+    """At every step of the flush's job, the event loop deletes the log and begins another one."""
     directory = world.start()
 
     def begin_and_roll(leader_epoch: int) -> Log:

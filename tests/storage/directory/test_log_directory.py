@@ -1,4 +1,5 @@
-"""The logs of a data directory: they are found again, identified by topic id, and cut at the start."""
+"""The logs of a data directory: they are found after a restart and identified by topic id, and their start can be
+moved."""
 
 import logging
 

@@ -15,7 +15,7 @@ from tests.storage.loading import load_logs
 
 @pytest.fixture
 def killed() -> World:
-    """A process was killed that had five logs with one record each."""
+    """The disk of a killed process that had five logs with one record each."""
     world = World()
     directory = world.start()
     for partition in range(5):

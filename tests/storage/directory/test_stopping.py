@@ -115,6 +115,21 @@ def test_preparing_ends_at_once_without_logs_and_when_the_disk_fails(world: Worl
     assert told == ["prepared"] * 3
 
 
+def test_preparing_ends_also_if_a_log_is_deleted_meanwhile(world: World) -> None:
+    """A node that stops follows the metadata until it closes, so a topic may be deleted while its log is flushed."""
+    directory = world.start()
+    append_values(directory.open_log("orders", 0, SMALL_SEGMENTS), b"a")
+    directory.flush(directory.logs["orders", 0])
+    append_values(directory.logs["orders", 0], b"b")
+    told: list[str] = []
+    directory.prepare_close(lambda: told.append("prepared"))
+    directory.delete_log("orders", 0)
+    assert told == [], "not within the deletion: the metadata is being applied"
+    world.jobs.run_all()
+    assert (told, world.failures) == (["prepared"], [])
+    directory.close()
+
+
 def test_no_file_stays_open(world: World) -> None:
     directory = world.open()
     append_values(directory.open_log("orders", 0, SMALL_SEGMENTS), *[bytes(50)] * 6)

@@ -11,7 +11,7 @@ from tests.storage.batches import append_values, open_log
 
 
 class Watched:
-    """Logs under a schedule on virtual time; flushes take no time and are written down."""
+    """Logs under a schedule on virtual time; flushes take no time and are recorded."""
 
     def __init__(self, longest_pause_ms: int = NEVER) -> None:
         self.disk = SimDisk()

@@ -91,7 +91,7 @@ def test_fifty_requests_during_a_flush_share_the_next_one(disk: SimDisk, flusher
     assert len(jobs) == 0
 
 
-def test_the_next_flush_begins_whatever_the_waiters_of_this_one_do(
+def test_the_next_flush_begins_even_if_a_waiter_of_this_one_fails(
     disk: SimDisk, flusher: Flusher, jobs: ManualJobs
 ) -> None:
     log = log_with_epoch(disk)
@@ -129,22 +129,30 @@ def test_a_failing_disk_is_reported_and_no_flush_is_acknowledged(
     assert (told, len(failures), log.recovery_point) == ([], 1, 0)
 
 
+@pytest.mark.parametrize("has_run", [False, True])
 def test_deleting_a_log_during_its_flush_is_not_a_failure(
-    disk: SimDisk, flusher: Flusher, jobs: ManualJobs, failures: list[Exception]
+    disk: SimDisk, flusher: Flusher, jobs: ManualJobs, failures: list[Exception], has_run: bool
 ) -> None:
     log = open_log(disk)
     append_values(log, b"a")
     told: list[str] = []
     for _ in range(2):
-        flusher.flush(log, lambda: told.append("durable"), lambda: told.append("failed"))
+        flusher.flush(
+            log,
+            lambda: told.append("durable"),
+            lambda: told.append("failed"),
+            deleted=lambda: told.append("deleted"),
+        )
     log.close_files()
-    disk.rename(log.path, log.path + "-delete")
+    if not has_run:
+        disk.rename(log.path, log.path + "-delete")
+    assert told == []
     jobs.run_all()
-    assert (failures, told) == ([], [])
+    assert (failures, told) == ([], ["deleted"] * 2)
     assert not flusher._next, "nothing is kept for it"
 
 
-def test_when_a_flush_fails_every_waiter_is_told_including_later_ones(
+def test_when_a_flush_fails_every_waiter_gets_the_error_including_later_ones(
     disk: SimDisk, flusher: Flusher, jobs: ManualJobs, failures: list[Exception]
 ) -> None:
     log = open_log(disk)

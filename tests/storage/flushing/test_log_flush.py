@@ -1,4 +1,4 @@
-"""What a flush makes durable, and what an outdated plan must not claim."""
+"""What a flush makes durable, and what an outdated plan must not report as durable."""
 
 import errno
 
@@ -163,7 +163,8 @@ def test_a_flush_that_began_before_a_truncation_claims_nothing(disk: SimDisk) ->
 
 
 def test_a_file_that_is_written_again_during_a_flush_is_durable_only_with_the_next(disk: SimDisk) -> None:
-    """Its segment found no room for the next one, was flushed, and took something small before there was room."""
+    """There was no room for the next segment; the active one was flushed, and took a small append before there was
+    room."""
     config = LogConfig(segment_bytes=420, index_interval_bytes=100)
     log = open_log(disk, config)
     append(log, batch(bytes(50), producer_id=7, producer_epoch=0, sequence=0, transactional=True))
@@ -272,7 +273,7 @@ def test_a_segment_completed_at_the_recovery_point_keeps_its_aborted_transaction
             log.flush()
             log.roll(NOW_MS)
         append_values(log, b"next")
-        for _ in range(2):  # What the first start has rebuilt is not on disk either.
+        for _ in range(2):  # The files that the first start has rebuilt are not on disk either.
             disk = disk.crash(SimRandom(seed))
             again = open_log(disk, recovery_point=log.recovery_point)
             assert again.aborted_transactions(0) == aborted, f"seed {seed}"

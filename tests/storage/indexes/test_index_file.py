@@ -14,7 +14,7 @@ def index_of(disk: SimDisk, base_offset: int, cache: IndexCache, entries: int = 
     return index
 
 
-def test_writing_replaces_whatever_longer_content_the_file_had(disk: SimDisk) -> None:
+def test_writing_replaces_longer_content_completely(disk: SimDisk) -> None:
     cache = IndexCache()
     path = index_of(disk, 0, cache, entries=10).path
     index_of(disk, 0, cache, entries=2)

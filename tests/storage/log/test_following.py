@@ -41,7 +41,7 @@ class TestAppendingAsFollower:
 
     @pytest.mark.parametrize(("held", "kind"), [(1, "write"), (4, "create")], ids=["write", "new segment"])
     def test_batches_that_could_not_be_written_leave_no_epochs(self, disk: SimDisk, held: int, kind: str) -> None:
-        """The follower would tell its leader that it has the newest of them, and then refuse the others."""
+        """The follower would report the newest epoch to its leader, and then refuse the batches of the earlier ones."""
         log = open_log(disk, SMALL_SEGMENTS)
         for offset in range(held):
             replicate(log, batch(b"a", base_offset=offset, leader_epoch=3))

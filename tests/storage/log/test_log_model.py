@@ -1,6 +1,6 @@
-"""A log against a list of batches: after the same operations in any order, they are equal.
+"""A log compared with a list of batches: after the same operations in any order, they are equal.
 
-Stops are clean or kills; a kill loses nothing that was written. What power loss takes is in test_log_crashes.py.
+Stops are clean or kills; a kill loses nothing that was written. test_log_crashes.py tests power losses.
 """
 
 from bisect import bisect_left
@@ -27,7 +27,7 @@ NO_TRANSACTION = -1
 
 @dataclass(frozen=True)
 class Written:
-    """A batch as the model knows it."""
+    """A batch in the model."""
 
     data: bytes
     first: int
@@ -42,7 +42,7 @@ class Written:
 
 
 class Transactions:
-    """What batches, one after the other, say of transactions."""
+    """The transactions in a list of batches."""
 
     def __init__(self, batches: list[Written]) -> None:
         self.open: dict[int, int] = {}
@@ -163,7 +163,7 @@ class LogModel(RuleBasedStateMachine):
     def delete_records(self, data: st.DataObject) -> None:
         self.start = data.draw(st.integers(self.start, self.end))
         self.log.delete_records_before(self.start)
-        # What is left of segments that begin before the start may come back after a stop without a checkpoint, but the
+        # Records before the start may reappear with their segment after a stop without a checkpoint, but the
         # model always remembers the start, as the directory's checkpoint does.
 
     @rule(by_age=st.booleans(), limit=st.integers(0, 1500))
@@ -202,7 +202,7 @@ class LogModel(RuleBasedStateMachine):
         self._forget_sequences()
 
     def _forget_sequences(self) -> None:
-        """Producers continue after the last batch that is left of them."""
+        """Producers continue after their last remaining batch."""
         known = {producer.producer_id: producer for producer in self.log.producers()}
         for producer_id in PRODUCERS:
             mine = [written for written in self.batches if written.producer_id == producer_id]
@@ -238,7 +238,7 @@ class LogModel(RuleBasedStateMachine):
         part = read_checked(lambda: self.log.read(offset, max_bytes, upper=upper, min_one_batch=whole))
         slot = bisect_left([written.last for written in self.batches], offset)
         visible = [written for written in self.batches[slot:] if written.last < upper_offset]
-        # A batch that the bound falls into is not visible, nor is anything behind it.
+        # A batch that contains the bound is not visible, nor is anything after it.
         if part is None:
             assert not visible or offset >= upper_offset or (not whole and len(visible[0].data) > max_bytes)
             return

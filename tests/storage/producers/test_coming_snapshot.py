@@ -22,7 +22,7 @@ def write(log: Log, producer_id: int, sequence: int) -> None:
 
 
 def rolled(disk: SimDisk) -> Log:
-    """A log with three producers before its second segment, and one of them in it."""
+    """A log with three producers in its first segment, and one of them in the second."""
     log = open_log(disk)
     for producer_id in range(3):
         write(log, producer_id, 0)

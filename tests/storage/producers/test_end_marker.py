@@ -9,7 +9,7 @@ from tests.storage.batches import NOW_MS, batch, header, marker
 
 
 @pytest.mark.parametrize("aborts", [True, False])
-def test_a_marker_says_how_the_transaction_ended_and_who_wrote_it(aborts: bool) -> None:
+def test_a_marker_has_the_result_of_the_transaction_and_its_coordinator_epoch(aborts: bool) -> None:
     data = batch(b"before") + marker(5, aborts=aborts)
     end = read_header(data, len(batch(b"before")))
     assert is_end_marker(end)

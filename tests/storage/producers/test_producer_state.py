@@ -41,7 +41,7 @@ def ended(producer_id: int, *, offset: int, epoch: int = 0) -> BatchHeader:
 
 
 def appended(*headers: BatchHeader) -> ProducerState:
-    """The state after these were appended one after the other, each found to be new."""
+    """The state after these batches were appended in order, each as a new one."""
     state = ProducerState()
     offset = 100
     for each in headers:

@@ -10,7 +10,7 @@ from quire.storage.scanning.range_check import NotCheckedError, ReadCheck, read_
 from quire.storage.segment import lookup
 from simulator.disk import SimDisk
 from tests.storage.batches import FOLDER, open_log
-from tests.storage.log.test_log_transactions import ABORTED, CONFIG, all_aborted, index_files, written
+from tests.storage.transactional_log import ABORTED, CONFIG, all_aborted, index_files, written
 
 
 @pytest.fixture(autouse=True)

@@ -10,7 +10,7 @@ def markers_at(*entries: tuple[int, int]) -> UncommittedMarkers:
     return markers
 
 
-def test_the_earliest_transaction_counts_whatever_the_order_of_the_markers() -> None:
+def test_the_earliest_transaction_counts_for_any_order_of_markers() -> None:
     assert markers_at((10, 5), (11, 2), (12, 7)).hold_back(0) == 2
 
 

@@ -1,7 +1,7 @@
 """Damage of every kind to every file of a log: opening never crashes, and only intact batches are served.
 
-Everything before the damage stays, and what lies behind it too if it was on disk. A log that was stopped cleanly is not
-scanned: there the damage shows when it is read.
+Everything before the damage stays, and so do later batches if they were on disk. A log that was stopped cleanly is not
+scanned: there, reading finds the damage.
 """
 
 from collections.abc import Iterator
@@ -66,7 +66,7 @@ def with_files(content: dict[str, bytes]) -> SimDisk:
 
 
 def served(log: Log) -> Iterator[bytes]:
-    """Every batch that a reader gets who tries every offset."""
+    """Every batch that a reader gets if it tries every offset."""
     for offset in range(log.start_offset, log.end_offset):
         try:
             part = read(log, offset)
@@ -78,9 +78,9 @@ def served(log: Log) -> Iterator[bytes]:
 
 
 def check(content: dict[str, bytes], right: list[bytes], kept: int, *, all_others: bool = False) -> None:
-    """However it is opened, all that is served is what was written, and the first `kept` batches are.
+    """However the log is opened, only written batches are served, and the first `kept` batches always.
 
-    Where everything was on disk, so are `all_others` behind the one that is damaged, if that part is scanned.
+    If everything was on disk and that part is scanned, `all_others` after the damaged batch are served too.
     """
     for clean, recovery_point in ((True, 10), (False, 0), (False, 4), (False, 10)):
         log = open_log(with_files(content), CONFIG, clean=clean, recovery_point=recovery_point)
@@ -95,7 +95,7 @@ def check(content: dict[str, bytes], right: list[bytes], kept: int, *, all_other
 
 
 def _comparable(data: bytes, clean: bool) -> bytes:
-    """All of it, but for the epoch where a crash is assumed: there a new leader may have begun with any batch."""
+    """The whole header, except the epoch if a crash is assumed: then a new leader may have begun with any batch."""
     return data if clean else data[:12] + data[16:]
 
 
@@ -169,7 +169,7 @@ def test_missing_or_truncated_files_beside_the_log_are_rebuilt_from_it(disk: Sim
     for name in names(suffix, disk):
         others = {other: data for other, data in content.items() if other != name}
         assert known_of(with_files(others), clean) == right, f"without {name}"
-        # A time index that ends with one of its entries may be right: only reading the log shows that.
+        # A time index that is cut off after an entry may be correct; only reading the log shows whether it is.
         step = 12 if suffix == ".timeindex" else 1 << 30
         for size in (size for size in range(len(content[name])) if size == 0 or size % step):
             damaged = with_files({**others, name: content[name][:size]})
@@ -177,7 +177,7 @@ def test_missing_or_truncated_files_beside_the_log_are_rebuilt_from_it(disk: Sim
 
 
 def known_of(disk: SimDisk, clean: bool) -> tuple[object, ...]:
-    """What is known of a log besides its batches: where times are, what was aborted, its epochs and producers."""
+    """The state of a log besides its batches: timestamps, aborted transactions, epochs and producers."""
     log = open_log(disk, CONFIG, clean=clean, recovery_point=10)
     return (
         log.aborted_transactions(0, None),
@@ -189,7 +189,7 @@ def known_of(disk: SimDisk, clean: bool) -> tuple[object, ...]:
 
 
 def producer_of(entry: ProducerEntry) -> tuple[object, ...]:
-    """Of the times of its batches only the last is kept in a snapshot."""
+    """A snapshot keeps only the last timestamp of a producer."""
     batches = [(batch.first_sequence, batch.last_sequence, batch.last_offset) for batch in entry.batches]
     open_from = entry.current_txn_first_offset
     return entry.producer_id, entry.epoch, batches, entry.last_timestamp, entry.coordinator_epoch, open_from

@@ -28,7 +28,7 @@ from tests.storage.manual_jobs import ManualJobs
 COMPACTED = LogConfig(segment_bytes=300, index_interval_bytes=100, compact=True, delete=False)
 ORDERS = ("orders", 0)
 VALUES = [bytes([letter]) * 50 for letter in b"abcdefgh"]
-"""Two to a segment."""
+"""Batches of which two fit into a segment."""
 
 
 def started(disk: SimDisk, config: LogConfig = COMPACTED) -> LogDirectory:
@@ -46,14 +46,14 @@ def started(disk: SimDisk, config: LogConfig = COMPACTED) -> LogDirectory:
 
 
 def filled() -> SimDisk:
-    """A directory whose process was killed, with a log of four segments of which none is known to be on disk."""
+    """The directory of a killed process, with a log of four segments, none of which is known to be on disk."""
     disk = SimDisk()
     append_values(started(disk).open_log(*ORDERS, COMPACTED), *VALUES)
     return disk.kill()
 
 
 def compacted_by_kafka() -> SimDisk:
-    """All of it is on disk, but no checkpoint says so."""
+    """Everything is on disk, but no checkpoint says so."""
     disk = SimDisk()
     append_values(started(disk).open_log(*ORDERS, COMPACTED), *VALUES)
     disk = without_second_segment(disk.kill())

@@ -1,7 +1,7 @@
-"""Power loss at any moment: what was flushed is there, and nothing that was never written.
+"""Power loss at any moment: everything that was flushed is found, and nothing that was not written.
 
 A directory with one log is used for a while: appended to, rolled, flushed, truncated, cut at its start, stopped and
-started. Then power goes, the simulated disk forgets what it may, and the directory is opened again. Afterwards
+started. Then the power fails, the simulated disk loses unsynced data, and the directory is opened again. Afterwards
 - every batch below what a flush was reported for is at its offset,
 - every batch found was written at that offset, whole, and offsets have no gap,
 - without a truncation, what is found is a prefix of what was written,
@@ -21,13 +21,14 @@ from simulator.disk import Crashed, SimDisk
 from simulator.random import SimRandom
 from tests.storage.batches import batch, read
 from tests.storage.manual_jobs import ManualJobs
+from tests.storage.noted import noted
 
 CONFIG = LogConfig(segment_bytes=400, index_interval_bytes=120, file_delete_delay_ms=10)
 PRODUCER = 9
 
 
 class Usage:
-    """A log in use, and what may be expected of it after power loss."""
+    """A log in use, and what must be found after a power loss."""
 
     def __init__(self, disk: SimDisk) -> None:
         self.disk = disk
@@ -63,7 +64,7 @@ class Usage:
         try:
             self.log.append(data, headers, self.epoch, self.clock.now_ms())
         finally:
-            # Also when power goes during the write: it may have been complete.
+            # Also if the power fails during the write, which may be complete.
             self.ever.setdefault(headers[0].base_offset, []).append(bytes(data))
         self.batches.append((headers[0].base_offset, bytes(data)))
         self.sequence += 2 if from_producer else 0
@@ -95,7 +96,7 @@ class Usage:
         self.sequence = 0
 
     def be_killed_and_restart(self) -> None:
-        """Not power loss: all that was written is there, but the process has forgotten what it knew."""
+        """A kill: everything that was written is found, but the state in memory is lost."""
         self.disk = self.disk.kill()
         self.start()
         self.start_offset = self.log.start_offset
@@ -108,7 +109,7 @@ class Usage:
         self.start()
 
     def check_after_power_loss(self, disk: SimDisk) -> None:
-        """Opens what is left and holds it against what was promised."""
+        """Opens the directory, and compares it with what must be found."""
         promised = [(base, data) for base, data in self.batches if base < self.durable]
         written = self.batches
         self.disk = disk
@@ -196,15 +197,12 @@ def test_power_loss_after_any_use(block: int, reorder: bool) -> None:
         usage = Usage(SimDisk(random.stream("torn writes")))
         usage.start()
         use_randomly(usage, random, steps=10 + random.below(60))
-        try:
+        with noted(f"seed {seed}, reorder {reorder}"):
             usage.check_after_power_loss(usage.disk.crash(random.stream("power"), reorder=reorder))
-        except BaseException as problem:
-            problem.add_note(f"seed {seed}, reorder {reorder}")
-            raise
 
 
 def everything_once(usage: Usage) -> None:
-    """Every operation that writes, each with something at stake."""
+    """Every operation that writes, with data that it could lose."""
     for size in (40, 90, 10):
         usage.append(size, from_producer=True)
     usage.flush()
@@ -243,11 +241,8 @@ def test_power_loss_or_a_kill_at_every_single_operation(loses: str) -> None:
             everything_once(usage)
         except Crashed:
             after = usage.disk.crash(SimRandom(number)) if loses == "power" else usage.disk.kill()
-            try:
+            with noted(f"at operation {number}, losing {loses}"):
                 usage.check_after_power_loss(after)
-            except BaseException as problem:
-                problem.add_note(f"at operation {number}, losing {loses}")
-                raise
         else:
             assert number > 100
             break

@@ -1,7 +1,7 @@
 """A batch with a damaged offset or leader epoch, which no checksum covers, between intact batches.
 
-Whatever bit it is, the batch is not served, and nothing else goes for it: not what was on disk, nor what a crash cannot
-have left as it is.
+For any flipped bit, the batch is not served, and no other batch is lost that was on disk or that no crash could leave
+like this.
 """
 
 from collections.abc import Iterator
@@ -43,7 +43,7 @@ def logs(disk: SimDisk) -> list[str]:
     return [f"{FOLDER}/{name}" for name in disk.list_dir(FOLDER) if name.endswith(".log")]
 
 
-def places(disk: SimDisk) -> list[tuple[str, int, int]]:
+def batch_positions(disk: SimDisk) -> list[tuple[str, int, int]]:
     """File, position and base offset of each batch."""
     return [
         (path, header.position, header.base_offset)
@@ -53,7 +53,7 @@ def places(disk: SimDisk) -> list[tuple[str, int, int]]:
 
 
 def flip(disk: SimDisk, path: str, position: int, field_bytes: int, bit: int) -> int:
-    """Turns one bit of a big-endian field around; returns what it says then."""
+    """Flips one bit of a big-endian field, and returns the new value."""
     file = disk.open(path)
     value = int.from_bytes(file.pread(field_bytes, position), "big") ^ 1 << bit
     file.pwritev([value.to_bytes(field_bytes, "big")], position)
@@ -70,7 +70,7 @@ def copy_of(disk: SimDisk) -> SimDisk:
 
 
 def served(log: Log) -> Iterator[tuple[int, int]]:
-    """Base offset and epoch of every batch that a reader gets who tries every offset."""
+    """Base offset and epoch of every batch that a reader gets if it tries every offset."""
     for offset in range(log.start_offset, log.end_offset):
         try:
             part = read(log, offset)
@@ -82,8 +82,9 @@ def served(log: Log) -> Iterator[tuple[int, int]]:
 
 
 def check_flips(config: LogConfig, right: SimDisk, recovery_point: int, *, clean: bool, epochs: bool) -> None:
-    """Every bit of every batch in turn: all others are served, at every one of their offsets, and that one is not."""
-    all_of_them = places(right)
+    """Flips every bit of every batch in turn: that batch is not served, and all others are, at each of their
+    offsets."""
+    all_of_them = batch_positions(right)
     undamaged = list(dict.fromkeys(served(open_log(copy_of(right), config, clean=True, recovery_point=recovery_point))))
     assert len(undamaged) == COUNT
     for number, (path, position, offset) in enumerate(all_of_them):
@@ -117,7 +118,7 @@ def test_beyond_the_recovery_point_too_a_wrong_offset_loses_nothing_behind_it(
     config: LogConfig, recovery_point: int
 ) -> None:
     right = filled(config)
-    for number, (path, position, offset) in enumerate(places(right)):
+    for number, (path, position, offset) in enumerate(batch_positions(right)):
         for bit in BITS_OF_THE_OFFSET:
             disk = copy_of(right)
             wrong = flip(disk, path, position, 8, bit)
@@ -140,7 +141,7 @@ def test_a_gap_that_was_always_there_is_not_damage() -> None:
 def test_among_gaps_a_wrong_offset_is_known_by_the_batch_behind_it() -> None:
     right = filled(COMPACTED, gaps=True)
     for recovery_point in (0, 58):
-        for number, (path, position, offset) in enumerate(places(right)[: COUNT - 1]):
+        for number, (path, position, offset) in enumerate(batch_positions(right)[: COUNT - 1]):
             disk = copy_of(right)
             assert flip(disk, path, position, 8, 10) == offset + 1024
             log = open_log(disk, COMPACTED, recovery_point=recovery_point)
@@ -151,7 +152,7 @@ def test_among_gaps_a_wrong_offset_is_known_by_the_batch_behind_it() -> None:
 @pytest.mark.parametrize("number", range(COUNT))
 def test_a_batch_that_does_not_check_out_below_the_recovery_point_costs_nothing_but_itself(number: int) -> None:
     disk = filled(PLAIN)
-    path, position, offset = places(disk)[number]
+    path, position, offset = batch_positions(disk)[number]
     flip(disk, path, position + 70, 1, 3)
     log = open_log(disk, PLAIN, recovery_point=COUNT * 2)
     others = [base for base in range(0, COUNT * 2, 2) if base != offset]
@@ -192,7 +193,7 @@ def test_remains_of_an_overwritten_log_do_not_bear_witness_against_what_was_writ
 def test_a_write_that_was_torn_before_what_a_batchs_checksum_covers_ends_the_log(
     disk: SimDisk, recovery_point: int, lost_bytes: int
 ) -> None:
-    """The sector that its offset is in was not written, and the next one was: all of it checks out but the offset.
+    """The sector with its offset was not written, and the next one was: everything but the offset is valid.
 
     The batch has less than 256 bytes: the first three of its length, behind the offset, are zero anyway.
     """
@@ -201,7 +202,7 @@ def test_a_write_that_was_torn_before_what_a_batchs_checksum_covers_ends_the_log
     append(log, batch(bytes(SECTOR - lost_bytes - len(first) - 2)))
     for value in (b"torn", b"behind", b"it"):
         append(log, batch(value))
-    (path, position, _), *_ = places(disk)[1:]
+    (path, position, _), *_ = batch_positions(disk)[1:]
     assert position == SECTOR - lost_bytes, "so that so much of the batch is in the first sector"
     disk.open(path).pwritev([bytes(lost_bytes)], position)
     again = open_log(disk.kill(), PLAIN._replace(segment_bytes=1 << 20), recovery_point=recovery_point)
@@ -216,7 +217,7 @@ def test_a_write_that_was_torn_before_what_a_batchs_checksum_covers_ends_the_log
 def test_a_failed_write_that_reappears_after_a_power_loss_loses_no_later_segment(
     disk: SimDisk, recovery_point: int, only_torn: bool
 ) -> None:
-    """A disk is full, a part of a batch is written and cut off again, the log rolls, and the cut was not on disk."""
+    """The disk is full, a part of a batch is written and cut off again, and the log rolls before the cut is on disk."""
     count = 3 * COUNT
     log = open_log(disk, PLAIN)
     for number in range(count):

@@ -1,4 +1,4 @@
-"""The mark of a roll: made only if a crash would leave indexes unchecked, and removed after a flush."""
+"""The mark of a roll: created only if indexes would be unchecked after a crash, and removed after a flush."""
 
 from quire.storage.log import Log
 from quire.storage.recovery.roll_mark import is_mark, marked_offsets

@@ -1,4 +1,4 @@
-"""Repairing a log in a test: what another replica has, and a whole repair at once."""
+"""Repairs a log in a test: the batches of another replica, and a complete repair."""
 
 from collections.abc import Callable
 
@@ -10,11 +10,11 @@ from quire.storage.repair.targets import find_targets, may_have_gaps
 from quire.storage.segment import Segment
 
 Source = Callable[[int], bytes]
-"""What another replica sends for an offset: whole batches from the one that contains it on."""
+"""The batches that another replica sends for an offset, from the one that contains it on."""
 
 
 def sends(*batches: bytes, portion: int = 2) -> Source:
-    """At most `portion` of these batches, and a piece of the next one."""
+    """At most `portion` of these batches, and a part of the next one."""
 
     def fetch(offset: int) -> bytes:
         left = [each for each in batches if walk_batches(each)[0].last_offset >= offset]
@@ -26,7 +26,7 @@ def sends(*batches: bytes, portion: int = 2) -> Source:
 def repair(
     disk: Disk, log: Log, damaged: Segment, source: Source, *, cleaned_offset: int | None = None
 ) -> list[Complete]:
-    """All of a repair, as `quire.node.replicas.segment_repairs` does it."""
+    """Runs a complete repair, like `quire.node.replicas.segment_repairs`."""
     done = []
     for target in find_targets(log, damaged, cleaned_offset):
         copy = SegmentCopy(disk, log, target, may_have_gaps=may_have_gaps(log, cleaned_offset))

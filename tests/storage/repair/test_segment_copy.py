@@ -32,7 +32,7 @@ ENDS: dict[str, End] = {
 
 
 def filled(disk: SimDisk, config: LogConfig = CONFIG) -> Log:
-    """A log with several segments, in the names of three leaders, all on disk."""
+    """A log with several segments, written by three leaders, all on disk."""
     log = open_log(disk, config)
     for number, value in enumerate(VALUES):
         append_values(log, value, leader_epoch=sum(number >= start for start in EPOCH_STARTS))
@@ -43,7 +43,7 @@ def filled(disk: SimDisk, config: LogConfig = CONFIG) -> Log:
 
 
 def batches(log: Log) -> list[bytes]:
-    """As another replica has them."""
+    """The batches of another replica."""
     content = [segment.file.pread(segment.size, 0) for segment in log.segments]
     return [data[header.position : header.end] for data in content for header in walk_batches(data)]
 
@@ -53,7 +53,7 @@ def content(disk: SimDisk, segment: Segment) -> bytes:
 
 
 def damage(log: Log, offset: int, at: int = HEADER_BYTES + 7) -> Segment:
-    """Flips a bit, as if it had been damaged since it was written."""
+    """Flips a bit in the file."""
     segment, position = log._segments.find(offset)
     (byte,) = segment.file.pread(1, position + at)
     segment.file.pwritev([bytes([byte ^ 2])], position + at)
@@ -199,7 +199,7 @@ def test_aborted_transactions_are_still_known(disk: SimDisk) -> None:
         (done,) = repair(disk, log, damage(log, offset), sends(*source))
         assert not done.lacks_aborted
         assert log.aborted_transactions(0) == known
-    # A start after a crash passes over a damaged marker, and cannot know what it said.
+    # A start after a crash skips a damaged marker, and cannot know its result.
     log.segments[0].transaction_index.reset()
     log.segments[0].transaction_index.write()
     log.segments[0].transaction_index.unpin()
@@ -222,12 +222,12 @@ def compacted(disk: SimDisk) -> Log:
     return log
 
 
-def test_a_compacted_log_is_copied_from_its_start_so_that_nothing_comes_back(disk: SimDisk) -> None:
+def test_a_compacted_log_is_copied_from_its_start_so_that_no_deleted_value_reappears(disk: SimDisk) -> None:
     log = compacted(disk)
     full, entries = batches(log), entries_of(log)
     end_offset = compact(disk, log)
     assert len(log.segments) == 2, "compaction has merged the others"
-    # Here the values before the tombstone may be gone with it, and there they may both be there.
+    # This replica may have removed the tombstone with the values before it, while the other has both.
     repair(disk, log, damage(log, log.segments[0].base_offset), sends(*full), cleaned_offset=end_offset)
     assert entries_of(log) == entries
 
@@ -250,7 +250,7 @@ def test_a_log_is_copied_as_far_as_it_was_compacted(disk: SimDisk) -> None:
 def test_what_another_replica_has_compacted_away_is_not_missing(disk: SimDisk) -> None:
     log = compacted(disk)
     full = batches(log)
-    # Of the first segment nothing is left there, and of the second the last batch.
+    # The other replica has nothing of the first segment, and only the last batch of the second.
     there = [each for each in full if walk_batches(each)[0].base_offset >= log.segments[1].base_offset + 5]
     repair(disk, log, damage(log, 8), sends(*there))
     assert [offset for offset, _, _ in entries_of(log)] == [11, 12, 13, 14, 15, 16, 17, 18]
@@ -265,7 +265,7 @@ def one_repair(disk: SimDisk, log: Log, source: Source) -> None:
 
 
 def prepared(disk: SimDisk) -> tuple[Log, Source, bytes, bytes]:
-    """A log with a damaged second segment, and the bytes of that: as they should be, and as they are."""
+    """A log with a damaged second segment, and the bytes of that segment: intact and damaged."""
     disk.make_dirs(FOLDER)
     log = filled(disk)
     source = sends(*batches(log))
@@ -286,7 +286,7 @@ FIRST, LAST = changes_of_a_repair()
 
 
 def check(disk: SimDisk, right: bytes, wrong: bytes) -> tuple[Log, bool]:
-    """The log after a start, and whether its second segment is repaired: the damage is found otherwise."""
+    """The log after a start, and whether its second segment is repaired; if not, reading must find the damage."""
     log = open_log(disk, CONFIG, recovery_point=len(VALUES))
     found = content(disk, log.segments[1])
     assert found in (right, wrong)
@@ -340,7 +340,7 @@ def test_after_an_error_of_the_disk_the_next_start_finds_one_of_both(code: int) 
         disk = SimDisk(SimRandom(number))
         log, source, right, wrong = prepared(disk)
         disk.fail_at(number, code)
-        # A file that cannot get another name for want of room is removed at once, which is no error.
+        # A file that cannot be renamed because the disk is full is removed at once, which is not an error.
         with pytest.raises(OSError) if code == errno.EIO else suppress(OSError):
             one_repair(disk, log, source)
         check(disk.kill(), right, wrong)

@@ -41,7 +41,6 @@ def test_zeros_to_a_sectors_end_are_a_hole() -> None:
     content[SECTOR + 1 : 2 * SECTOR] = bytes(SECTOR - 1)
     assert not is_hole(file_of(content), 100, len(content), 7)
     assert is_hole(file_of(content), SECTOR + 1, len(content), 7)
-    assert not is_hole(file_of(content), SECTOR + 1, 2 * SECTOR - 1, 7), "what is intact begins within the zeros"
     content[SECTOR] = 0
     assert is_hole(file_of(content), 100, len(content), 7)
 
@@ -52,3 +51,13 @@ def test_zeros_that_would_be_there_anyway_are_no_hole(size: int, offset: int, ho
     position = SECTOR - size
     content[position:SECTOR] = bytes(size)
     assert is_hole(file_of(content), position, len(content), offset) == hole
+
+
+@pytest.mark.parametrize(("zeros", "hole"), [(0, True), (1, True), (7, True), (8, False)])
+def test_a_hole_may_reach_into_the_zeros_that_the_next_batch_begins_with(zeros: int, hole: bool) -> None:
+    content = bytearray(b"x" * 3 * SECTOR)
+    end = 2 * SECTOR - zeros
+    content[SECTOR + 100 : end] = bytes(end - SECTOR - 100)
+    following = batch(b"b", base_offset=1)
+    content[end : end + len(following)] = following
+    assert is_hole(file_of(content), SECTOR + 100, end, 7) == hole

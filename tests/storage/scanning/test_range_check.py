@@ -180,7 +180,7 @@ class TestDamage:
     @pytest.mark.parametrize("slot", range(10))
     @pytest.mark.parametrize("at", [*range(8), *range(12, 16)])
     @pytest.mark.parametrize("compact", [False, True])
-    def test_a_wrong_offset_or_epoch_is_refused_wherever_it_is_and_whatever_is_asked_for(
+    def test_a_wrong_offset_or_epoch_in_any_batch_is_refused_for_every_requested_offset(
         self, disk: SimDisk, slot: int, at: int, compact: bool
     ) -> None:
         config = LogConfig(segment_bytes=1200, index_interval_bytes=200, compact=compact)

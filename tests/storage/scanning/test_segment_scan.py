@@ -23,7 +23,7 @@ PATH = f"{FOLDER}/{0:020d}.log"
 
 
 class Witness:
-    """Accepts everything, and writes down what it was told."""
+    """Accepts everything, and records its calls."""
 
     def __init__(self) -> None:
         self.irregular: list[int] = []
@@ -146,7 +146,8 @@ def test_a_torn_batch_ends_the_scan(disk: SimDisk, way: type[BatchWalk], cut: in
 
 @pytest.mark.parametrize("at", range(len(numbered(0)[0])))
 def test_no_flipped_byte_is_overlooked(disk: SimDisk, way: type[BatchWalk], at: int) -> None:
-    """Those of the offset show in the order, those of the epoch are told, the rest in checksum, magic or length."""
+    """Bits of the offset are found by the order, bits of the epoch are reported, and all others break checksum, magic
+    or length."""
     size = len(numbered(0)[0])
     file = file_of(disk, *numbered(10, 11, 12))
     byte = file.pread(1, size + at)[0]
@@ -187,7 +188,7 @@ steps = st.tuples(
 @settings(max_examples=60, deadline=None)
 @given(st.lists(steps, max_size=60), st.sampled_from([100, 300, 100_000]))
 def test_a_scan_finds_what_appending_left(steps: list[tuple[str, int]], index_interval: int) -> None:
-    """The same indexes and the same producers as batch by batch."""
+    """The walk gives the same indexes and producers as a scan batch by batch."""
     disk = SimDisk()
     disk.make_dirs(FOLDER)
     config = LogConfig(index_interval_bytes=index_interval)

@@ -1,4 +1,4 @@
-"""A look-up of the event loop that finds a wrong index of a large segment leaves the rebuilding to a job."""
+"""A look-up of the event loop that finds a wrong index of a large segment leaves the rebuild to a job."""
 
 import pytest
 

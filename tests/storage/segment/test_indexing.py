@@ -14,7 +14,7 @@ def test_an_entry_is_made_for_the_first_batch_after_each_interval(disk: SimDisk)
     segment = new_segment(disk)
     for offset in range(100, 110):
         add(segment, offset, timestamp=NOW_MS + offset)
-    # Batches of 129 bytes: after two of them 258 bytes lie behind, which is more than the interval.
+    # Batches of 129 bytes: two of them have 258 bytes, which is more than the interval.
     assert segment.size == 1290
     entries = list(segment.offset_index.ENTRY.iter_unpack(segment.offset_index.entries))
     assert entries == [(2, 258), (4, 516), (6, 774), (8, 1032)]

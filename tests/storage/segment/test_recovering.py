@@ -13,7 +13,7 @@ from tests.storage.segment.filled_segments import INDEX, TIME_INDEX, add, filled
 
 
 class Accepting:
-    """A visitor that takes whatever comes, or nothing."""
+    """A visitor that accepts everything, or nothing."""
 
     def __init__(self, refusal: str | None = None) -> None:
         self.refusal = refusal

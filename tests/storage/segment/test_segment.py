@@ -2,6 +2,8 @@
 
 import pytest
 
+from quire.storage.scanning.batch_scan import DamagedBatchError
+from quire.storage.segment import Segment
 from simulator.disk import SimDisk
 from simulator.random import SimRandom
 from tests.storage.batches import FOLDER, NOW_MS
@@ -56,6 +58,38 @@ def test_truncating_to_the_end_changes_nothing(disk: SimDisk) -> None:
     size = segment.size
     assert segment.truncate_to(140) == 140
     assert segment.size == size
+
+
+def damage(disk: SimDisk, segment: Segment, offset: int, at: int) -> None:
+    """Flips a bit in the header of the batch at `offset`."""
+    found = segment.find(offset)
+    assert found is not None
+    (byte,) = segment.file.pread(1, found[0] + at)
+    disk.open(segment.path).pwritev([bytes([byte ^ 64])], found[0] + at)
+
+
+OFFSET_AT, LENGTH_AT = 6, 8
+
+
+@pytest.mark.parametrize("at", [OFFSET_AT, LENGTH_AT])
+def test_truncating_stops_at_a_damaged_batch_that_is_to_be_kept(disk: SimDisk, at: int) -> None:
+    """It would cut off intact batches, and the segment would seem to have them."""
+    segment = filled(disk)
+    damage(disk, segment, 132, at)
+    size = segment.size
+    with pytest.raises(DamagedBatchError):
+        segment.truncate_to(134)
+    assert segment.size == disk.file_size(segment.path) == size
+
+
+@pytest.mark.parametrize("at", [OFFSET_AT, LENGTH_AT])
+def test_truncating_removes_a_damaged_batch_as_any_other(disk: SimDisk, at: int) -> None:
+    segment = filled(disk)
+    damage(disk, segment, 134, at)
+    assert segment.truncate_to(134) == 134
+    assert segment.find(134) is None
+    found = segment.find(133)
+    assert found is not None and found[1].base_offset == 132
 
 
 def test_retired_files_are_renamed_and_stay_readable(disk: SimDisk) -> None:

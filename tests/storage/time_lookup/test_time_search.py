@@ -24,12 +24,12 @@ from tests.storage.time_lookup.test_timestamp_lookup import append_timestamps
 
 FUTURE = 10_000
 MANY = 3000
-"""Batches, of some 90 bytes each: far more than is gone through at once."""
+"""Batches of about 90 bytes each: far more than one step searches."""
 
 
 @pytest.fixture
 def log(disk: SimDisk) -> Log:
-    """The record that was far ahead of its time is deleted, and the time index knows of nothing higher."""
+    """The record with a timestamp far in the future is deleted, and the time index has no higher timestamp."""
     log = open_log(disk, LogConfig(index_interval_bytes=500))
     append_timestamps(log, FUTURE)
     for number in range(MANY):
@@ -40,7 +40,7 @@ def log(disk: SimDisk) -> Log:
 
 @pytest.fixture
 def little_at_once(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Every search of more than a batch or two is a long one."""
+    """Makes every search of more than a few batches a long one."""
     monkeypatch.setattr("quire.storage.time_lookup.timestamp_lookup.AT_ONCE_BYTES", 100)
     monkeypatch.setattr(time_search, "_FIRST_CHUNK", 70)
     monkeypatch.setattr(time_search, "_CHUNK", 170)
@@ -174,7 +174,7 @@ def test_compiled_and_interpreted_the_headers_say_the_same(
 
 
 class Asked:
-    """A search in a job, and how it came out."""
+    """A search in a job, and its outcome."""
 
     def __init__(self, search: TimeSearch) -> None:
         self.jobs = ManualJobs()
@@ -205,7 +205,7 @@ def test_damage_is_reported_to_the_caller_and_logged(log: Log, disk: SimDisk, ca
     assert "not serving a damaged batch" in caplog.text
 
 
-def test_both_callers_are_told_of_a_failing_disk(log: Log, disk: SimDisk) -> None:
+def test_both_callers_get_the_error_of_a_failing_disk(log: Log, disk: SimDisk) -> None:
     search = begun(log, 150)
     asked = Asked(search)
     disk.fail_when(lambda operation: operation.kind == "read")

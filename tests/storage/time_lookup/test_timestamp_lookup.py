@@ -1,4 +1,4 @@
-"""Finding records by time, in logs of any shape."""
+"""Finding records by time in various logs."""
 
 from hypothesis import given, settings
 from hypothesis import strategies as st

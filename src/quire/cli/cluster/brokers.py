@@ -23,7 +23,7 @@ def brokers() -> None:
 @json_option
 @cluster_options
 def list_brokers(as_json: bool, servers: str, timeout_s: float) -> None:
-    """List all brokers. A fenced one does not serve: it is down, starting or stopping."""
+    """List all brokers. A fenced broker does not serve: it is down, starting or stopping."""
     with connect(servers, timeout_s) as client:
         found = client.run(describe_cluster(client.cluster, with_fenced=True))
     if as_json:

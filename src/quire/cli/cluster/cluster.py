@@ -2,16 +2,14 @@
 
 import click
 
+from quire.cli.cluster.quorum import quorum_or_none
 from quire.cli.cluster.status import status
 from quire.client.admin import cluster as admin
-from quire.client.admin.quorum import Quorum, QuorumMember, describe_quorum
-from quire.client.errors import UnsupportedError
-from quire.client.shell_blocking import BlockingClient
+from quire.client.admin.quorum import Quorum, QuorumMember
 from quire.console.groups import HelpfulGroup
 from quire.console.options import cluster_options, connect, json_option
 from quire.console.output import print_json, print_table
 from quire.console.terminal import echo
-from quire.protocol.errors import ApiError
 
 
 @click.group(
@@ -39,8 +37,8 @@ def _describe(as_json: bool, servers: str, timeout_s: float) -> None:
     with connect(servers, timeout_s) as client:
         description = client.run(admin.describe_cluster(client.cluster))
         features = client.run(admin.describe_features(client.cluster))
-        quorum = _quorum(client)
-    # Brokers name any broker as the controller: clients may send it what the controller is to decide.
+        quorum = quorum_or_none(client)
+    # Brokers name any broker as the controller, because each forwards requests for the controller.
     controller_id = description.controller_id if quorum is None else quorum.leader_id
     if as_json:
         print_json(
@@ -88,7 +86,9 @@ def _describe(as_json: bool, servers: str, timeout_s: float) -> None:
             for feature in features
         ]
         print_table(("feature", "level", "supported"), rows)
-    if quorum is not None:
+    if quorum is None:
+        echo("\nquorum: no active controller answers")
+    else:
         echo(
             f"\nquorum: leader {quorum.leader_id} in epoch {quorum.leader_epoch}, "
             f"high watermark {quorum.high_watermark}"
@@ -97,14 +97,6 @@ def _describe(as_json: bool, servers: str, timeout_s: float) -> None:
         members += [(member, "observer") for member in quorum.observers]
         rows_of_members = [(member.node_id, kind, member.log_end_offset, member.lag) for member, kind in members]
         print_table(("node", "kind", "log end", "lag"), rows_of_members)
-
-
-def _quorum(client: BlockingClient) -> Quorum | None:
-    """None if the broker does not describe its quorum; the rest is still shown."""
-    try:
-        return client.run(describe_quorum(client.cluster))
-    except (ApiError, UnsupportedError):
-        return None
 
 
 def _quorum_json(quorum: Quorum) -> dict[str, object]:

@@ -7,17 +7,23 @@ import click
 from quire.address import Address
 from quire.client.admin import quorum as admin
 from quire.client.admin.cluster import describe_cluster
+from quire.client.errors import TimedOutError, UnsupportedError
 from quire.client.servers import AddressError, parse_address
 from quire.client.shell_blocking import BlockingClient
-from quire.console.failure import Failure
+from quire.console.failure import EXIT_UNREACHABLE, Failure
 from quire.console.groups import HelpfulGroup
 from quire.console.options import IntRange, cluster_options, connect, json_option
 from quire.console.output import Cell, format_table, print_json, title_of
 from quire.console.terminal import echo
 from quire.protocol import uuids
+from quire.protocol.errors import ApiError
 
 _TITLES = ("node", "kind", "log end", "lag", "caught up", "directory", "address")
 IS_TITLE = title_of(_TITLES)
+PATIENCE_MS = 3_000.0
+"""Without a leader the quorum does not answer; what the brokers know is still shown."""
+SILENT_MS = 10_000
+"""A voter that has not fetched for so long is down: followers fetch several times a second."""
 
 
 class Controller(NamedTuple):
@@ -67,7 +73,7 @@ def quorum() -> None:
 def describe(as_json: bool, servers: str, timeout_s: float) -> None:
     """Show the leader, the voters and the observers of the metadata log."""
     with connect(servers, timeout_s) as client:
-        found = client.run(admin.describe_quorum(client.cluster))
+        found = _described(client)
     if as_json:
         print_json(quorum_json(found))
     else:
@@ -88,11 +94,12 @@ listener."""
 @json_option
 @cluster_options
 def add(controller: Controller, as_json: bool, servers: str, timeout_s: float) -> None:
-    """Let a controller vote that follows the metadata log."""
+    """Add a controller that follows the metadata log to the voters."""
     with connect(servers, timeout_s) as client:
         cluster_id = client.run(describe_cluster(client.cluster)).cluster_id
-        found = client.run(admin.describe_quorum(client.cluster))
+        found = _described(client)
         directory_id = controller.directory_id
+        _check_may_join(found, controller.id)
         if directory_id is None:
             directory_id = admin.member_of(found.observers, controller.id, None, "an observer").directory_id
         listener = next((each.listener for voter in found.voters for each in voter.addresses), "CONTROLLER")
@@ -121,12 +128,12 @@ The controller need not run. One that has lost its disk is removed, formatted wi
 @json_option
 @cluster_options
 def remove(node_id: int, directory_id: bytes | None, as_json: bool, servers: str, timeout_s: float) -> None:
-    """Take the vote of a controller away."""
+    """Remove a controller from the voters."""
     with connect(servers, timeout_s) as client:
         cluster_id = client.run(describe_cluster(client.cluster)).cluster_id
-        found = client.run(admin.describe_quorum(client.cluster))
+        found = _described(client)
         voter = admin.member_of(found.voters, node_id, directory_id, "a voter")
-        _check_not_the_last(client, found, node_id)
+        check_others_are_a_majority(found, voter)
         client.run(admin.remove_voter(client.cluster, node_id, voter.directory_id, cluster_id=cluster_id))
     if as_json:
         print_json({"id": node_id, "directory_id": uuids.to_text(voter.directory_id), "votes": False})
@@ -134,9 +141,53 @@ def remove(node_id: int, directory_id: bytes | None, as_json: bool, servers: str
         echo(f"controller {node_id}: no longer votes")
 
 
-def _check_not_the_last(client: BlockingClient, found: admin.Quorum, node_id: int) -> None:
-    if len(found.voters) == 1:
-        raise Failure(f"controller {node_id} is the only voter: add another one first.")
+def quorum_or_none(client: BlockingClient) -> admin.Quorum | None:
+    """None if there is no active controller, or if the broker does not describe its quorum."""
+    try:
+        return client.run(admin.describe_quorum(client.cluster), PATIENCE_MS)
+    except (ApiError, UnsupportedError, TimedOutError):
+        return None
+
+
+def _described(client: BlockingClient) -> admin.Quorum:
+    try:
+        return client.run(admin.describe_quorum(client.cluster))
+    except TimedOutError:
+        client.run(describe_cluster(client.cluster))  # The error is that of a broker that does not answer at all.
+        raise Failure(
+            "there is no active controller: start the controllers that are down, or make them reach each other; "
+            "`quire cluster status` shows what the brokers know.",
+            EXIT_UNREACHABLE,
+        ) from None
+
+
+def _check_may_join(found: admin.Quorum, node_id: int) -> None:
+    if any(voter.node_id == node_id for voter in found.voters):
+        raise Failure(
+            f"node {node_id} is a voter already; if it has lost its disk, remove its former vote first: "
+            f"quire quorum remove {node_id}."
+        )
+    if not any(observer.node_id == node_id for observer in found.observers):
+        ids = ", ".join(str(each.node_id) for each in found.observers) or "none"
+        raise Failure(
+            f"node {node_id} does not follow the metadata log (observers: {ids}): format it with `quire storage "
+            "format --no-initial-controllers`, start it, and try again."
+        )
+
+
+def check_others_are_a_majority(found: admin.Quorum, removed: admin.QuorumMember) -> None:
+    """Without a majority of those that are left, nothing is committed any more, and no voter can be added."""
+    others = [voter for voter in found.voters if voter != removed]
+    if not others:
+        raise Failure(f"controller {removed.node_id} is the only voter: add another one first.")
+    now_ms = max(voter.last_fetch_ms for voter in found.voters)
+    silent = [voter for voter in others if now_ms - voter.last_fetch_ms > SILENT_MS]
+    if len(others) - len(silent) <= len(others) // 2:
+        names = ", ".join(str(voter.node_id) for voter in silent)
+        raise Failure(
+            f"without controller {removed.node_id}, {len(silent)} of {len(others)} voters would be down ({names}), and "
+            "the quorum would have no majority: start or remove them first."
+        )
 
 
 def quorum_json(found: admin.Quorum) -> dict[str, object]:

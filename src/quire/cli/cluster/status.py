@@ -6,18 +6,14 @@ import click
 
 from quire.cli.cluster import brokers, quorum
 from quire.client.admin.cluster import ClusterDescription, describe_cluster
-from quire.client.admin.quorum import Quorum, describe_quorum
-from quire.client.errors import TimedOutError, UnsupportedError
+from quire.client.admin.quorum import Quorum
 from quire.client.metadata import NO_LEADER
 from quire.client.shell_blocking import BlockingClient
 from quire.console.live_screen import watch
 from quire.console.options import cluster_options, connect, json_option, watch_options
 from quire.console.output import count, print_json
 from quire.console.terminal import echo, to_json
-from quire.protocol.errors import ApiError
 
-_QUORUM_PATIENCE_MS = 3_000.0
-"""Without a leader the quorum does not answer; what the brokers know is still shown."""
 _SHOWN = 20
 
 
@@ -80,14 +76,7 @@ def _find(client: BlockingClient) -> Status:
     leaderless = sorted(name for name, each in partitions.items() if each.leader == NO_LEADER)
     lagging = sorted(name for name, each in partitions.items() if len(each.isr) < len(each.replicas))
     out_of_sync = [name for name in lagging if name not in leaderless]
-    return Status(description, _quorum(client), len(partitions), leaderless, out_of_sync)
-
-
-def _quorum(client: BlockingClient) -> Quorum | None:
-    try:
-        return client.run(describe_quorum(client.cluster), _QUORUM_PATIENCE_MS)
-    except (ApiError, UnsupportedError, TimedOutError):
-        return None
+    return Status(description, quorum.quorum_or_none(client), len(partitions), leaderless, out_of_sync)
 
 
 def _status_json(found: Status) -> dict[str, object]:
@@ -103,7 +92,7 @@ def _status_json(found: Status) -> dict[str, object]:
 
 
 def _view(found: Status) -> str:
-    controllers = "no active controller" if found.quorum is None else quorum.quorum_view(found.quorum)
+    controllers = "no active controller answers" if found.quorum is None else quorum.quorum_view(found.quorum)
     fenced = len(found.description.fenced)
     lines = [
         f"cluster {found.description.cluster_id}",

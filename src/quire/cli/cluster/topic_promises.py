@@ -50,7 +50,8 @@ def _unless_unclean(topic: TopicState) -> str:
 
 
 def _may_elect_behind(topic: TopicState) -> bool:
-    """Whether an unclean election may find a replica that lacks acknowledged records: not if these are on all."""
+    """Whether an unclean election may elect a replica that lacks acknowledged records: not if all replicas have
+    them."""
     return topic.settings.unclean_election and topic.settings.min_insync_replicas < topic.factors[1]
 
 
@@ -99,7 +100,11 @@ def _acks_one(topic: TopicState) -> str:
 def now(topic: TopicState) -> Iterator[str]:
     yield from _what_failed(topic)
     if not topic.voters:
-        yield "The controllers did not answer: without most of them no leader is elected."
+        yield (
+            "The controllers did not answer: without most of them no leader is elected and no ISR changes. So this is "
+            "the last known state, and more brokers may be down."
+        )
+        return
     survived = topic.survives()
     if survived.leaders < 0:
         return
@@ -147,9 +152,15 @@ def _awaited(topic: TopicState, partition: Replicas) -> str:
     eligible = (*partition.isr, *partition.elr) if topic.keeps_eligible else partition.isr
     if eligible:
         return f"it waits for {_brokers(sorted(eligible))}"
-    if partition.last_known_elr:
-        last = _brokers(sorted(partition.last_known_elr))
-        return f"no replica is sure to have everything, and it waits for {last}, which was in sync last"
+    last_known = sorted(partition.last_known_elr)
+    if len(last_known) > 1:
+        unclean = _set(topic.name, "unclean.leader.election.enable", "true")
+        return (
+            f"the replica that was in sync last has lost its disk; {unclean} lets {_brokers(last_known)} lead with "
+            "what it has"
+        )
+    if last_known:
+        return f"no replica is sure to have everything, and it waits for {_brokers(last_known)}, which was in sync last"
     return "no replica is sure to have everything"
 
 

@@ -47,7 +47,7 @@ class TopicState:
     settings: Settings
     partitions: tuple[Replicas, ...]
     racks: Mapping[int, str | None]
-    """Of every registered broker."""
+    """The rack of every registered broker."""
     up: frozenset[int]
     """The brokers that serve."""
     keeps_eligible: bool = True
@@ -98,7 +98,7 @@ class TopicState:
 
     @property
     def brokers(self) -> list[int]:
-        """Those that have a replica."""
+        """The brokers that are down and have a replica."""
         return sorted({broker for each in self.partitions for broker in each.replicas})
 
     @property
@@ -131,7 +131,7 @@ class TopicState:
 
     @property
     def all_racks(self) -> dict[str, set[int]]:
-        """With their brokers that are up."""
+        """The racks, each with its brokers that are up."""
         racks: dict[str, set[int]] = {}
         for broker, rack in sorted(self.racks.items()):
             if rack is not None and broker in self.up:
@@ -140,7 +140,7 @@ class TopicState:
 
     @property
     def named_racks(self) -> dict[str, set[int]]:
-        """Those that have a replica of the topic."""
+        """The racks that have a replica of the topic."""
         return {rack: brokers for rack, brokers in self.all_racks.items() if brokers & set(self.brokers)}
 
     def racks_for_writes(self) -> list[str]:

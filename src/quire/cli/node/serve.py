@@ -78,7 +78,8 @@ def run_node(
     """Runs a node on this thread until SIGTERM or Ctrl-C; `on_ready` gets its HOST:PORT.
 
     With `control` it executes control lines from standard input (see `control`), and stops when the input ends. A
-    `supervised` node takes `LEAVE_UNASKED` for the news that the cluster stops and no longer has a controller.
+    `supervised` node was formatted by the supervisor, and takes `LEAVE_UNASKED` for the news that the cluster stops and
+    no longer has a controller.
     """
     started = time.monotonic()
     warn_if_interpreted()
@@ -99,6 +100,7 @@ def run_node(
             send_buffer_bytes=config.get_int("socket.send.buffer.bytes"),
             receive_buffer_bytes=config.get_int("socket.receive.buffer.bytes"),
         ),
+        may_format=not supervised,
     )
     requests = StopRequests()
     stopping = stopped = False

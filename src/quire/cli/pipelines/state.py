@@ -79,9 +79,9 @@ def say_if_none(folders: "Sequence[StateFolder]", folder: str) -> None:
 
 def make_importable(folders: "Sequence[StateFolder]") -> None:
     """Jobs are imported from the current folder, and from the folders of their files."""
-    for place in [os.getcwd(), *(os.path.dirname(os.path.abspath(found.pipeline.path)) for found in folders)]:
-        if place not in sys.path:
-            sys.path.insert(0, place)
+    for folder in [os.getcwd(), *(os.path.dirname(os.path.abspath(found.pipeline.path)) for found in folders)]:
+        if folder not in sys.path:
+            sys.path.insert(0, folder)
 
 
 def _unknown(name: str, known: list[str], folder: str) -> str:

@@ -136,7 +136,7 @@ def produce(
             if producer.delivered_records == 1
             else (f"{producer.delivered_records} records before it were")
         )
-        raise Failure(f"{_place(path, refused.number)}: {refused}; {written} written.")
+        raise Failure(f"{_location(path, refused.number)}: {refused}; {written} written.")
     if as_json:
         print_json(
             {
@@ -200,5 +200,5 @@ def _pump(
     return None
 
 
-def _place(path: str | None, number: int) -> str:
+def _location(path: str | None, number: int) -> str:
     return f"line {number} of standard input" if path is None else f"{path} line {number}"

@@ -8,6 +8,7 @@ from typing import NoReturn
 import click
 
 from quire.config.broker_config import BrokerConfig
+from quire.config.topology import Topology
 from quire.console.failure import EXIT_USAGE, Failure
 from quire.controller.initial_voters import InitialVotersError, parse_initial_voters
 from quire.raft.control_state import NO_VOTERS
@@ -76,7 +77,20 @@ def _parsed(config: BrokerConfig, initial: str) -> VoterSet:
             f"--initial-controllers names node {config.node_id}, which is only a broker: leave it out, or add "
             "controller to process.roles."
         )
+    _check_own_port(config.topology, voters)
     return voters
+
+
+def _check_own_port(topology: Topology, voters: VoterSet) -> None:
+    """The others would look for this controller at another port, for example that for clients."""
+    own = voters.get(topology.node_id)
+    listeners = (*topology.controller_listeners, *topology.advertised_controller_listeners)
+    if own is None or any(each.port in (0, own.endpoints[0].port) for each in listeners):
+        return
+    _refuse(
+        f"--initial-controllers has this controller at port {own.endpoints[0].port}, and its listeners have "
+        f"{listeners[0]}: correct one of them (advertised.listeners, if others reach it at another port)."
+    )
 
 
 def _refuse(sentence: str) -> NoReturn:

@@ -111,6 +111,12 @@ def format_storage(
             raise unusable_directory(where, error) from error
     except (ConfigError, DataDirectoryError) as error:
         raise Failure(name_options(error, data=data, path=path)) from error
+    if option == "--standalone" and not config.topology.is_alone:
+        echo(
+            f"Node {config.node_id} is a quorum of its own. Format the other nodes of this cluster with "
+            "--no-initial-controllers, start them, and let controllers vote with `quire quorum add`.",
+            err=True,
+        )
     kept = [where for where, _ in formatted]
     if as_json:
         print_json(

@@ -38,7 +38,7 @@ class Alphabet:
     __slots__ = ("_same_letters", "bits", "dot", "every", "perl", "posix", "word")
 
     def __init__(self, characters: str) -> None:
-        self.bits = {character: 1 << place for place, character in enumerate(dict.fromkeys(characters))}
+        self.bits = {character: 1 << bit for bit, character in enumerate(dict.fromkeys(characters))}
         self.every = (1 << len(self.bits)) - 1
         self.dot = self.every & ~self.mask_of("\n")
         self.perl: dict[str, int] = {}

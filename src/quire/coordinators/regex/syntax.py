@@ -222,10 +222,10 @@ class _Parser:
         if self.at_end:
             raise RegexError("trailing \\ at end of expression: ``")
         character = self._peek()
-        places = {"A": "begin", "z": "end", "b": "boundary", "B": "inside"}
-        if character in places:
+        assertions = {"A": "begin", "z": "end", "b": "boundary", "B": "inside"}
+        if character in assertions:
             self._at += 1
-            return Assertion(places[character])
+            return Assertion(assertions[character])
         if character == "C":
             self._at += 1
             return Chars(self._alphabet.every)

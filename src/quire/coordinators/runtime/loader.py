@@ -149,8 +149,11 @@ class Loader:
         return True
 
     def _take(self, source: bytes, position: int) -> int:
-        """Takes plain batches together and special ones one by one. Returns the position that it reached: the end,
-        unless there are so many records to replay first that the event loop should have a turn."""
+        """Takes plain batches together and special ones one by one.
+
+        Returns the position that it reached: the end, unless there are so many records to replay first that the event
+        loop should have a turn.
+        """
         replayed = 0
         while True:
             position, self._next = self._remember(source, position)

@@ -59,8 +59,10 @@ class StateMachine(Protocol):
     record_types: RecordTypes
 
     def replay(self, record: StateRecord, origin: Origin) -> None:
-        """Applies a record that is in the log or about to be. After compaction there may be a tombstone of something
-        unknown, or a member without its group."""
+        """Applies a record that is in the log or about to be.
+
+        After compaction there may be a tombstone of something unknown, or a member without its group.
+        """
         ...
 
     def replay_end(self, producer_id: int, producer_epoch: int, committed: bool) -> None:

@@ -324,6 +324,7 @@ class _Fetch:
             b"",
         )
         if wanted.last_fetched_epoch >= 0:
+            partition.check_copied(wanted.fetch_offset)
             diverging = partition.diverging_epoch(wanted.last_fetched_epoch, wanted.fetch_offset)
             if diverging is not None:
                 self._failed = True

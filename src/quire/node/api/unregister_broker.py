@@ -1,4 +1,4 @@
-"""UnregisterBroker: the cluster forgets a broker that will not come back.
+"""UnregisterBroker: removes the registration of a broker that will not return.
 
 A broker passes the request on to the active controller. A broker that still runs registers again.
 

@@ -1,4 +1,4 @@
-"""UpdateRaftVoter: a voter tells the leader where it listens now, and which versions of KRaft it knows.
+"""UpdateRaftVoter: a voter reports its addresses and its versions of KRaft to the leader.
 
 Versions on controller listeners:
     0  the first version (KIP-853)

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from quire.metadata.image import ClusterImage, TopicImage
 from quire.metadata.partition_image import NO_LEADER
 from quire.protocol.errors import ApiError, ErrorCode
-from quire.protocol.uuids import ZERO
+from quire.protocol.uuids import METADATA_TOPIC_ID, ZERO
 from quire.replication.partition import Partition
 from quire.storage.directory.log_directory import LogDirectory
 
@@ -57,7 +57,9 @@ class HostedPartitions:
         """The error for a request to a partition that this node does not lead, or cannot serve."""
         found = self.topic(topic, topic_id)
         if found is None and topic_id is not None and topic_id != ZERO:
-            return ApiError(ErrorCode.UNKNOWN_TOPIC_ID, "there is no topic with this id")
+            is_metadata = topic_id == METADATA_TOPIC_ID
+            why = "only controller listeners have the metadata log" if is_metadata else "there is no topic with this id"
+            return ApiError(ErrorCode.UNKNOWN_TOPIC_ID, why)
         if found is None or index not in found.partitions:
             return ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no partition {index} of topic {topic}")
         leader = found.partitions[index].leader

@@ -1,6 +1,7 @@
 """ListOffsets by time: `Partition.find_offset`, with what takes long in jobs.
 
-That is a long search (see `quire.storage.time_lookup`), or the rebuilding of a wrong index.
+That is a long search (see `quire.storage.time_lookup`), or the rebuilding of a wrong index. Only the leader knows what
+is committed, so a search that another leadership overtakes is refused.
 """
 
 from collections.abc import Callable
@@ -41,6 +42,7 @@ class _Search:
     ) -> None:
         self._hosted = hosted
         self._partition = partition
+        self._leader = partition.leader
         self._timestamp = timestamp
         self._committed_only = committed_only
         self._complete = complete
@@ -63,6 +65,9 @@ class _Search:
         partition = self._partition
         if partition not in self._hosted.directory_of:
             self._complete(self._hosted.why_missing(partition.topic, None, partition.index))
+            return
+        if partition.leader is not self._leader:
+            self._complete(ApiError(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"{partition} has changed its leader: try again"))
             return
         try:
             self._complete(partition.find_offset(self._timestamp, self._committed_only, searched))

@@ -79,8 +79,8 @@ class PartitionOpener:
         self._owner = owner
         self._high_watermarks: dict[tuple[str, int], int] = {}
         """As the last run left them, for partitions that are not open yet."""
-        self._offline: dict[PartitionId, None] = {}
-        """An empty log must not take the place of one of these."""
+        self._offline: dict[PartitionId, LogDirectory | None] = {}
+        """An empty log must not take the place of one of these. With the directory that has it, if that is known."""
         self.unopened: dict[PartitionId, float] = {}
         """With the time before which a request does not try again."""
         self.postponed: dict[PartitionId, None] = {}
@@ -103,7 +103,10 @@ class PartitionOpener:
 
     def may_open(self, topic: TopicImage, index: int) -> bool:
         """Whether this node is a replica of the partition and the partition is not offline."""
-        return self.is_replica(topic, index) and (topic.topic_id, index) not in self._offline
+        return self.is_replica(topic, index) and not self.is_offline(topic.topic_id, index)
+
+    def is_offline(self, topic_id: bytes, index: int) -> bool:
+        return (topic_id, index) in self._offline
 
     def open(self, topic: TopicImage, index: int, settings: TopicSettings) -> Partition | None:
         """Opens the partition's log, or creates it, and assigns the partition its role; None if that fails."""
@@ -113,7 +116,7 @@ class PartitionOpener:
         if directory is None:
             return None
         if directory.failure is not None:
-            self._offline[topic.topic_id, index] = None
+            self._offline[topic.topic_id, index] = directory
             return None
         partition_config, log_settings = settings
         try:
@@ -205,8 +208,12 @@ class PartitionOpener:
         """Takes the partitions of a failed directory out of service. Waiting requests are answered at once."""
         for partition in self._hosted.in_directory(directory):
             self._hosted.remove(partition)
-            self._offline[partition.topic_id, partition.index] = None
+            self._offline[partition.topic_id, partition.index] = directory
             partition.leave_role(ErrorCode.KAFKA_STORAGE_ERROR)
+
+    def offline_directory(self, topic_id: bytes, index: int) -> LogDirectory | None:
+        """The failed directory that has the partition's log; None if it is not offline, or that is not known."""
+        return self._offline.get((topic_id, index))
 
     def take_missing_offline(self, image: ClusterImage) -> None:
         """Takes partitions without a log offline, at a start with a directory that has failed or is unexpectedly empty.

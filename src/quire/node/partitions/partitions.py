@@ -125,10 +125,19 @@ class Partitions:
         return self._hosted.directory_of[partition]
 
     def directory_id_of(self, topic_id: bytes, index: int) -> bytes | None:
-        """The id of the directory with the partition's log; None if the log is not open."""
+        """The id of the directory with the partition's log, even if that has failed; None if it is not known."""
         partition = self._hosted.by_id.get((topic_id, index))
-        meta = None if partition is None else self._hosted.directory_of[partition].meta
-        return None if meta is None else meta.directory_id
+        directory = self._opener.offline_directory(topic_id, index)
+        if partition is not None:
+            directory = self._hosted.directory_of[partition]
+        return None if directory is None or directory.meta is None else directory.meta.directory_id
+
+    def directory_ids(self) -> set[bytes]:
+        return {each.meta.directory_id for each in self.directories() if each.meta}
+
+    def is_offline(self, topic_id: bytes, index: int) -> bool:
+        """Whether the partition gets no log before the next start, because a directory has failed."""
+        return self._opener.is_offline(topic_id, index)
 
     def in_directory(self, directory: LogDirectory) -> list[Partition]:
         return self._hosted.in_directory(directory)
@@ -193,7 +202,10 @@ class Partitions:
         return deleted
 
     def truncate(self, partition: Partition, offset: int) -> None:
-        """Removes everything from `offset` on, which the leader does not have. Logs a loss of committed records."""
+        """Removes everything from `offset` on, which the leader does not have. Logs a loss of committed records.
+
+        If that is before the start of the log, it continues there, empty.
+        """
         end, committed = partition.log.end_offset, partition.high_watermark
         self.directory_of(partition).truncate([(partition.log, offset)])
         partition.log_shortened()
@@ -215,10 +227,14 @@ class Partitions:
         partition.log_shortened()
 
     def follow_log_start(self, partition: Partition, offset: int, then: Callable[[], None]) -> None:
-        """Deletes what the leader has deleted, as far as it is known here to be committed; then calls `then`."""
-        target = min(offset, partition.high_watermark)
-        if target > partition.log_start_offset:
-            self.directory_of(partition).delete_records(partition.topic, partition.index, target, then)
+        """Deletes what the leader has deleted; then calls `then`."""
+
+        def started() -> None:
+            # What was deleted was committed, though this replica may not have been told, and may lead by now.
+            partition.log_shortened()
+            then()
+
+        self.directory_of(partition).delete_records(partition.topic, partition.index, offset, started)
 
     def drop_expired(self, partition: Partition, more: Callable[[], None]) -> None:
         """Drops segments that the topic's retention settings no longer keep; calls `more` if that was not all."""

@@ -7,7 +7,7 @@ log_joining.py       where a follower continues if its log does not overlap with
 follower_fetch.py    a leader's side: answers the fetches of followers
 replica_session.py   what a leader remembers of a follower's fetches (KIP-227)
 isr_changes.py       asks the controller for changes of the ISR (AlterPartition)
-segment_repairs.py   replaces damaged segments by what other replicas have
+segment_repairs.py   replaces damaged segments by copies from other replicas
 
     follower                                             leader
     ReplicaFetcher ── Fetch: the end of each log ──────▶ follower_fetch: that is what the follower has

@@ -16,6 +16,7 @@ from quire.protocol.errors import ApiError, ErrorCode
 from quire.protocol.messages.fetch import EpochEndOffset, FetchRequest, FetchResponse, PartitionData, ReplicaState
 from quire.replication.follower_role import FollowerRole
 from quire.seams import Timer
+from quire.storage.scanning.batch_scan import DamagedBatchError
 from quire.throttled_log import ThrottledLog
 
 if TYPE_CHECKING:
@@ -26,8 +27,12 @@ log = logging.getLogger("quire.replicas")
 FETCH_VERSIONS = (15, 18)
 RETRY_MS = 20.0
 """After a fetch without an answer. The connection has a back-off of its own."""
-WAITS_FOR_FLUSH_MS = 1
-"""How long the leader may keep a fetch while a partition is left out of it until its log is on disk."""
+SHORT_WAIT_MS = 1
+FLUSH_SHARE = 0.25
+"""The leader may keep a fetch for this share of the time for which a partition has waited for its flush already.
+
+So a slow disk costs a few fetches, and the partition is at most this much later than it could be.
+"""
 NEVER_MS = 3_600_000.0
 
 _PASSES = (
@@ -46,8 +51,8 @@ class ReplicaFetcher:
         self._node = node
         self._links = links
         self._schedule = FetchSchedule()
-        self._flushing: dict[CopiedPartition, None] = {}
-        """Partitions that are left out until their logs are on disk."""
+        self._flushing: dict[CopiedPartition, float] = {}
+        """Partitions that are left out until their logs are on disk, and since when."""
         self._joining = LogJoining(node, leader_id, links)
         self._is_fetching = False
         self._scheduled = False
@@ -124,7 +129,8 @@ class ReplicaFetcher:
         """The next fetch names the partitions that wait now, so the leader must not keep this one for longer."""
         longest = self._node.config.get_int("replica.fetch.wait.max.ms")
         if self._flushing:
-            return min(longest, WAITS_FOR_FLUSH_MS)
+            waits_ms = self._node.clock.monotonic_ms() - max(self._flushing.values())
+            return min(longest, max(SHORT_WAIT_MS, int(FLUSH_SHARE * waits_ms)))
         resume_ms = self._schedule.next_resume_ms
         if resume_ms is None:
             return longest
@@ -178,6 +184,11 @@ class ReplicaFetcher:
         elif follower.log.end_offset == copied.requested_offset:
             try:
                 self._copy(copied, data)
+            except DamagedBatchError as damage:
+                # The log cannot be truncated before it is repaired.
+                error = follower.partition.damage_error(damage)
+                self._log.warning("replica damaged partition=%s error=%s", follower.partition, error.message)
+                self._pause(copied)
             except ApiError as error:
                 self._log.error("replica failed partition=%s error=%s", follower.partition, error.message)
                 self._pause(copied)
@@ -202,8 +213,13 @@ class ReplicaFetcher:
                 # The leader was deposed while it answered, or sent part of a batch.
                 self._pause(copied)
                 return
-        follower.leader_committed(data.high_watermark)
-        node.partitions.follow_log_start(partition, data.log_start_offset, lambda: self._start_moved(copied))
+        committed = min(data.high_watermark, follower.log.end_offset)
+        start = min(data.log_start_offset, committed)
+        if start > partition.log_start_offset:
+            # What is before that start may be of an earlier leader: nobody may read it once more is committed.
+            node.partitions.follow_log_start(partition, start, lambda: self._start_moved(copied, committed))
+        else:
+            follower.leader_committed(committed)
         copied.pause_ms = 0.0
         if not follower.is_active:
             return
@@ -223,8 +239,10 @@ class ReplicaFetcher:
             # Only the epoch may have changed: one without records is removed.
             self._schedule.changed(copied)
 
-    def _start_moved(self, copied: CopiedPartition) -> None:
+    def _start_moved(self, copied: CopiedPartition, committed: int) -> None:
         """The next fetch tells the leader: a deletion is done when no replica has the records."""
+        if copied.follower.is_active:
+            copied.follower.leader_committed(committed)
         self._schedule.changed(copied)
         self._fetch_soon()
 
@@ -263,7 +281,7 @@ class ReplicaFetcher:
         if follower.may_fetch:
             return False
         follower.flush_if_due()
-        self._flushing[copied] = None
+        self._flushing[copied] = self._node.clock.monotonic_ms()
         self._schedule.pause(copied, self._node.clock.monotonic_ms() + NEVER_MS)
         return True
 

@@ -7,9 +7,10 @@ and the registration of the sender (KIP-903). The errors are those of Kafka.
 A follower reads to the end of the log, and says with each fetch where its own log ends. What is past the high watermark
 may be truncated while it is being sent, because this node may be deposed; the follower checks what it receives.
 
-A high watermark that has moved is no reason to answer: the fetch that commits a record would come back at once, and be
-sent again, for every record. It is told with the next records, or when the fetch has waited long enough, as in Kafka
-(KAFKA-9731). With a `replica.selector.class` consumers wait for it at the follower, so it is told at once.
+A high watermark that has moved is no reason to answer: the fetch that commits a record would be answered at once and
+sent again, for every record. The high watermark is sent with the next records, or when the fetch has waited long
+enough, as in Kafka (KAFKA-9731). With a `replica.selector.class` consumers wait for it at the follower, so it is sent
+at once.
 """
 
 from functools import partial

@@ -1,7 +1,7 @@
 """Where a follower continues when the leader has nothing at the end of its log (OFFSET_OUT_OF_RANGE).
 
-    the leader's log ends before this one    truncate to its end. The epochs show where the logs really diverge
-                                             with the next fetch.
+    the leader's log ends before this one    truncate to its end, even if that is before the start of this log. The
+                                             epochs show where the logs really diverge with the next fetch.
     the leader's log starts after this one   the records in between are deleted: start over at the leader's start
     neither                                  the leader's log has changed meanwhile: fetch again, after a pause
 
@@ -23,6 +23,7 @@ from quire.protocol.messages.list_offsets import (
 )
 from quire.replication.follower_role import FollowerRole
 from quire.replication.partition import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
+from quire.storage.scanning.batch_scan import DamagedBatchError
 
 if TYPE_CHECKING:
     from quire.node.node import Node
@@ -68,7 +69,10 @@ class LogJoining:
             "replica truncated partition=%s end=%d leader_end=%d", partition, partition.log.end_offset, leader_end
         )
         try:
-            self._node.partitions.truncate(partition, max(leader_end, partition.log_start_offset))
+            self._node.partitions.truncate(partition, leader_end)
+        except DamagedBatchError as damage:
+            log.warning("%s cannot be truncated yet: %s", partition, partition.damage_error(damage).message)
+            return False
         except ApiError as error:
             log.error("%s cannot be truncated: %s", partition, error.message)
             return False

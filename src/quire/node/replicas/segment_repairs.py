@@ -1,6 +1,6 @@
 """Repairs damaged segments of partitions that have other replicas.
 
-    a read, a search or the cleaner finds a damaged batch ──▶ damage_found
+    a read, a search, a truncation or the cleaner finds a damaged batch ──▶ damage_found
         the partition has no other replica    the reader gets CORRUPT_MESSAGE, as long as the damage is there
         it has                                the reader gets KAFKA_STORAGE_ERROR, which clients retry, and a repair
                                               begins. What is intact is still served, and writes go on.

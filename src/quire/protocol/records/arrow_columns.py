@@ -57,7 +57,7 @@ class _Piece(NamedTuple):
 
 
 class ArrowColumns:
-    """Buffers in Arrow's layout: ends of variable values as int32 behind a 0, validity as bits, numbers as they are.
+    """Buffers in Arrow's layout: ends of variable values as int32 after a 0, validity as bits, numbers as they are.
 
     `timestamp_types` says how many rows in a row have which type. Of headers there is one list for each row, null where
     a record has none, over the names and contents of all of them; without `with_headers` they stay empty.

@@ -46,7 +46,7 @@ _LATEST_MS = cython.declare(cython.longlong, 9_223_372_036_854_775)
 def _measure_headers(
     data: cython.const[cython.uchar][::1], position: cython.Py_ssize_t, end: cython.Py_ssize_t
 ) -> tuple[int, int, int, int]:
-    """The position behind a record's headers (-1: broken), their number, and the bytes of their names and contents."""
+    """The position after a record's headers (-1: broken), their number, and the bytes of their names and contents."""
     count: cython.longlong
     left: cython.longlong
     size: cython.longlong
@@ -85,7 +85,7 @@ def measure(
 ) -> tuple[int, int, int, int, int, int, int, int, int]:
     """Checks the records of an uncompressed section from record `index` at `position` on, and sums them up.
 
-    Only records with an offset delta of at least `lowest_delta` and below `end_delta` count. It stops behind the last
+    Only records with an offset delta of at least `lowest_delta` and below `end_delta` count. It stops after the last
     of `count` records, or before a record that would exceed `room` bytes, but never before the first that counts.
     `has_append_timestamp` makes `base_timestamp` that of every record (LogAppendTime).
     Returns OK or the error, the position and the index to continue with (of a broken record, its own), the number of
@@ -192,7 +192,7 @@ def _fill_headers(
     position: cython.Py_ssize_t,
     end: cython.Py_ssize_t,
 ) -> cython.int:
-    """Copies a record's headers behind the first `at` and returns how many there are then."""
+    """Copies a record's headers after the first `at` and returns how many there are then."""
     name_at: cython.int = name_ends[at]
     content_at: cython.int = content_ends[at]
     count: cython.longlong

@@ -4,7 +4,7 @@
     attributes 2 | last offset delta 4 | base timestamp 8 | max timestamp 8 |
     producer id 8 | producer epoch 2 | base sequence 4 | record count 4 | records (compressed as one piece)
 
-The length counts the bytes behind it. The CRC-32C covers everything from the attributes on, so a log can set base
+The length counts the bytes after it. The CRC-32C covers everything from the attributes on, so a log can set base
 offset and leader epoch in place, and append the batch otherwise unchanged. Old message sets (magic 0 and 1) have the
 magic byte at the same position; they are recognised and refused.
 """
@@ -116,7 +116,7 @@ class BatchHeader:
 
     @property
     def end(self) -> int:
-        """The position in the buffer behind this batch."""
+        """The position in the buffer after this batch."""
         return self.position + self.length + LENGTH_END
 
     @property

@@ -75,7 +75,7 @@ def seal_batch(
     base_sequence: int = NO_SEQUENCE,
     transactional: bool = False,
 ) -> bytearray:
-    """A batch of records that are encoded already, behind HEADER_BYTES of room, all with timestamp delta 0.
+    """A batch of records that are encoded already, after HEADER_BYTES of room, all with timestamp delta 0.
 
     Without compression it is sealed in place; with compression, `plain` does not change.
     """
@@ -121,7 +121,7 @@ def _seal(
     control: bool,
     timestamp_type: int,
 ) -> bytearray:
-    """Compresses the plain records behind the room for the header in `out`, and writes the header."""
+    """Compresses the plain records after the room for the header in `out`, and writes the header."""
     if compression is not Compression.NONE:
         with memoryview(out) as view:
             compressed = compress(compression, view[HEADER_BYTES:], level)

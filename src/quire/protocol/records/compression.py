@@ -6,7 +6,7 @@ many tiny pieces is refused too (`Output`). Each library is imported at the firs
 those of Java clients:
 
     gzip    any number of members, one after another
-    snappy  xerial's blocks of 32 KB behind a header; a plain snappy block is read too
+    snappy  xerial's blocks of 32 KB after a header; a plain snappy block is read too
     lz4     any number of frames, blocks independent of each other (other clients cannot read linked ones)
     zstd    any number of frames, with or without their content size
 """
@@ -92,7 +92,7 @@ def _broken(codec: str, reason: object) -> InvalidRecords:
 
 _GZIP_WINDOW_BITS = 31
 _GZIP_FEED_BYTES = 4096
-"""zlib copies the input behind a member's end; with small pieces of input, thousands of small members stay cheap."""
+"""zlib copies the input after a member's end; with small pieces of input, thousands of small members stay cheap."""
 
 
 def _compress_gzip(data: Buffer, level: int | None) -> bytes:

@@ -46,7 +46,7 @@ def decompress_lz4(data: memoryview, output: Output) -> None:
 
 
 def _frame(data: memoryview, position: int, output: Output) -> int:
-    """Decompresses the frame at `position`; returns the position behind it."""
+    """Decompresses the frame at `position`; returns the position after it."""
     from xxhash import xxh32_intdigest
 
     start = bytes(data[position : position + 15])

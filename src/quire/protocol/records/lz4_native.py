@@ -9,7 +9,7 @@ each block.
 
     size      4   little-endian; the highest bit says that the block is not compressed; 0 ends the blocks
     sequence      token (literals 4 bits, match 4 bits) | more literal length | literals
-                  | offset 2 | more match length; the last sequence of a block ends behind its literals
+                  | offset 2 | more match length; the last sequence of a block ends after its literals
     sequence  ...
 
 A block is accepted if the lz4 library accepts it for a buffer of `block_bytes`: it must end with five literals, and the
@@ -36,7 +36,7 @@ CUT_OFF: int = _CUT_OFF
 BROKEN: int = _BROKEN
 
 SLACK_BYTES = 32
-"""Copies of sixteen bytes may write this much behind what is decompressed."""
+"""Copies of sixteen bytes may write this much after what is decompressed."""
 _SLACK = cython.declare(cython.Py_ssize_t, SLACK_BYTES)
 _RELEASE_GIL_BYTES = cython.declare(cython.Py_ssize_t, 1 << 14)
 
@@ -82,7 +82,7 @@ def _block(
     room: cython.Py_ssize_t,
     block_bytes: cython.Py_ssize_t,
 ) -> cython.Py_ssize_t:
-    """The decompressed size of a block, _FAILED, or _TOO_LONG if it is larger than `room`, which has slack behind it.
+    """The decompressed size of a block, _FAILED, or _TOO_LONG if it is larger than `room`, which has slack after it.
 
     `room` is at most `block_bytes`.
     """
@@ -230,10 +230,10 @@ def decompress_blocks(
     limit: cython.Py_ssize_t,
     block_bytes: cython.Py_ssize_t,
 ) -> tuple[int, int, int]:
-    """Decompresses the blocks from `position` on into `out` behind the `filled` bytes, up to the end of the blocks.
+    """Decompresses the blocks from `position` on into `out` after the `filled` bytes, up to the end of the blocks.
 
-    Returns COMPLETE and the position behind the end mark; NO_ROOM if `out` is too small for the block at the position,
-    or if `limit` bytes are exceeded; CUT_OFF or BROKEN; and how much of `out` is filled. `SLACK_BYTES` behind that may
+    Returns COMPLETE and the position after the end mark; NO_ROOM if `out` is too small for the block at the position,
+    or if `limit` bytes are exceeded; CUT_OFF or BROKEN; and how much of `out` is filled. `SLACK_BYTES` after that may
     be overwritten. No block has more than `block_bytes`.
     """
     status: cython.int

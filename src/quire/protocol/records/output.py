@@ -64,7 +64,7 @@ class Output:
         self.size = end
 
     def reserve(self, more_bytes: int) -> None:
-        """Makes the buffer so large that as many bytes have room behind those that are there."""
+        """Makes the buffer so large that as many bytes have room after those that are there."""
         missing = self.size + more_bytes - len(self.data)
         if missing > 0:
             self.data.extend(bytes(missing))

@@ -59,7 +59,7 @@ _TRANSACTIONAL = cython.declare(cython.longlong, 0x10)
 def _skip_headers(
     data: cython.const[cython.uchar][::1], position: cython.Py_ssize_t, end: cython.Py_ssize_t
 ) -> cython.Py_ssize_t:
-    """The position behind a record's headers, or -1."""
+    """The position after a record's headers, or -1."""
     count: cython.longlong
     size: cython.longlong
     count, position = varint(data, position, end)
@@ -152,7 +152,7 @@ def scan(
 
     They must fill the section exactly, carry the offset deltas 0, 1, 2 and so on, a key if `require_key`, and timestamp
     deltas within the bounds, except for `unset_delta`, which means no timestamp. Returns the result (OK or the first
-    error), the index of that record, the position behind it (-1 if unknown) and the latest timestamp delta
+    error), the index of that record, the position after it (-1 if unknown) and the latest timestamp delta
     (of a WRONG_TIMESTAMP, that one).
     """
     status: cython.int
@@ -259,7 +259,7 @@ def _find_timestamp(
     lowest_timestamp_delta: cython.longlong,
     lowest_offset_delta: cython.longlong,
 ) -> tuple[int, int, int, int]:
-    """The index of the record (`count` if there is none), the position behind it (-1 if broken), and its deltas."""
+    """The index of the record (`count` if there is none), the position after it (-1 if broken), and its deltas."""
     end: cython.Py_ssize_t = len(data)
     position: cython.Py_ssize_t = 0
     stop: cython.Py_ssize_t
@@ -320,7 +320,7 @@ def find_timestamp(
 def _find_highest(
     data: cython.const[cython.uchar][::1], count: cython.Py_ssize_t, lowest_offset_delta: cython.longlong
 ) -> tuple[int, int, int, int]:
-    """How many records were passed, the position behind them (-1 if broken), and the deltas; the offset's -1 if none.
+    """How many records were passed, the position after them (-1 if broken), and the deltas; the offset's -1 if none.
 
     `lowest_offset_delta` is not negative. Offset deltas are taken as they come: a compacted batch has gaps.
     """

@@ -28,7 +28,7 @@ def int64(data: Buffer, at: int) -> int:
 
 
 def varlong(data: Buffer, position: int, end: int) -> tuple[int, int]:
-    """A zigzag number of up to 64 bits and the position behind it, which is -1 if there is no such number."""
+    """A zigzag number of up to 64 bits and the position after it, which is -1 if there is no such number."""
     raw = shift = 0
     while position < end:
         byte = data[position]
@@ -43,7 +43,7 @@ def varlong(data: Buffer, position: int, end: int) -> tuple[int, int]:
 
 
 def varint(data: Buffer, position: int, end: int) -> tuple[int, int]:
-    """A zigzag number of up to 32 bits, in at most five bytes, and the position behind it or -1."""
+    """A zigzag number of up to 32 bits, in at most five bytes, and the position after it or -1."""
     value, after = varlong(data, position, end)
     if after - position > 5 or not -0x80000000 <= value <= 0x7FFFFFFF:
         return 0, -1

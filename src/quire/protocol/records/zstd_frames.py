@@ -63,7 +63,7 @@ def steps_of_frame(data: memoryview, position: int, counter: PieceCounter) -> It
 
 
 def _header_bytes(descriptor: int) -> int:
-    """The size of the fields behind the descriptor: window, dictionary id and content size."""
+    """The size of the fields after the descriptor: window, dictionary id and content size."""
     size = _DICTIONARY_ID_BYTES[descriptor & 3] + _CONTENT_SIZE_BYTES[descriptor >> 6]
     if not descriptor & _SINGLE_SEGMENT:
         return size + 1

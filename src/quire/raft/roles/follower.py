@@ -121,9 +121,9 @@ class Follower(Role):
 
     def leader_resigned(self, replica: Replica, successors: tuple[ReplicaKey, ...], now_ms: float) -> Become | None:
         """The preferred successor starts an election at once; the others wait longer the further down they are."""
-        place = next((i for i, key in enumerate(successors) if key.matches(replica.key)), len(successors))
+        rank = next((i for i, key in enumerate(successors) if key.matches(replica.key)), len(successors))
         self._has_fetched = False
-        self._give_up_by(now_ms + min(place, 5) * replica.settings.election_backoff_max_ms // 5)
+        self._give_up_by(now_ms + min(rank, 5) * replica.settings.election_backoff_max_ms // 5)
         return self.timed_out(replica, now_ms)
 
     def timed_out(self, replica: Replica, now_ms: float) -> Become | None:

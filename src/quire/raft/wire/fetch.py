@@ -1,4 +1,5 @@
-"""Fetch of the metadata log: records after the end of a follower's log, where the two logs part, or a snapshot's id."""
+"""Fetch of the metadata log: records after the end of a follower's log, where the two logs diverge, or a snapshot's
+id."""
 
 from quire.protocol import uuids
 from quire.protocol.errors import ApiError, ErrorCode
@@ -89,6 +90,12 @@ def answer(response: api.FetchResponse, asked: FetchRequest) -> FetchAnswer:
         raise ApiError(ErrorCode(response.error_code), "the fetch was refused")
     partition = the_only(the_only(response.responses, "topic").partitions, "partition")
     epoch, leader_id = partition.current_leader.leader_epoch, optional_id(partition.current_leader.leader_id)
+    if partition.error_code in (ErrorCode.UNKNOWN_TOPIC_ID, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION):
+        raise ApiError(
+            ErrorCode(partition.error_code),
+            "it is not a controller, because it has no metadata log: name the controller listeners of other nodes in "
+            "controller.quorum.*, not those for clients",
+        )
     if partition.error_code != ErrorCode.NONE:
         return FetchAnswer(epoch, leader_id, asked.number, error=ErrorCode(partition.error_code))
     diverging, snapshot = partition.diverging_epoch, partition.snapshot_id

@@ -2,7 +2,7 @@
 
     .lock                               held while a process uses the directory
     meta.properties                     the cluster and node it belongs to
-    .kafka_cleanshutdown                there only between a clean stop and the next start
+    .kafka_cleanshutdown                exists only between a clean stop and the next start
     quire-registration                  the broker's registration, for a start after a kill
     recovery-point-offset-checkpoint    per partition: everything below is on disk
     log-start-offset-checkpoint         per partition: where its log starts
@@ -13,7 +13,6 @@
 What happens when its disk fails or is full is in `availability.py`.
 """
 
-import logging
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 
@@ -22,25 +21,14 @@ from quire.seams import Clock, Disk, File, Jobs, Random
 from quire.storage import file_names
 from quire.storage.deleting.expired_segments import ExpiredSegments
 from quire.storage.directory import clean_shutdown, partition_metadata
-from quire.storage.directory.availability import Availability
 from quire.storage.directory.checkpoints import TopicPartition
+from quire.storage.directory.directory_start import DirectoryStart
 from quire.storage.directory.durable_folder import make_durable_folder
-from quire.storage.directory.log_loading import FoundLog, LogLoading
-from quire.storage.directory.log_opener import IdentifiedLog, LogOpener
 from quire.storage.directory.meta_properties import MetaProperties, read_meta, write_meta
-from quire.storage.directory.partition_folders import list_folders
-from quire.storage.directory.registration_mark import RegistrationMark
-from quire.storage.directory.remembered_offsets import RememberedOffsets
-from quire.storage.directory.removals import Removals
-from quire.storage.directory.reserve import NO_RESERVE, Reserve
 from quire.storage.errors import DataDirectoryError, unusable_directory
-from quire.storage.few_jobs import FewJobs
-from quire.storage.flushing.flush_all import FlushAll
-from quire.storage.flushing.flusher import Flusher, Then
+from quire.storage.flushing.flusher import Then
 from quire.storage.log import Log
 from quire.storage.log_config import LogConfig
-from quire.storage.scanning.checker import Checker
-from quire.storage.time_lookup.searcher import Searcher
 
 LOCK_FILE = ".lock"
 
@@ -48,54 +36,21 @@ _DELETE_AGAIN_MS = 10_000
 
 OnFailure = Callable[["LogDirectory", Exception], None]
 
-_log = logging.getLogger("quire.storage")
 
-
-class LogDirectory:
+class LogDirectory(DirectoryStart):
     def __init__(
         self, disk: Disk, path: str, lock: File | None, clock: Clock, jobs: Jobs, random: Random, on_failure: OnFailure
     ) -> None:
-        self._disk = disk
-        self._lock = lock
-        self._clock = clock
-        self._jobs = jobs
-        self._random = random
-        self._on_failure = on_failure
-        self._availability = Availability(path, self._error_reported)
-        self._guarded = self._availability.guarded
-        self._loading: LogLoading | None = None
-        self._flusher = Flusher(jobs, self.fail)
-        self._flushing_all = FlushAll(self._flusher, self._guarded)
-        self.checker = Checker(jobs, self._job_failed)
-        self.searcher = Searcher(jobs, self._job_failed)
-        self._removals = Removals(disk, clock, jobs, self._job_failed)
-        self._mark_removed = self._loaded = self._closed = False
-        self.path = path
-        self.reserve: Reserve = NO_RESERVE
-        self.is_new = False
-        """Whether it was empty before this start although its node is not new: a disk may not be mounted."""
-        self.logs: dict[TopicPartition, Log] = {}
-        self.topic_ids: dict[TopicPartition, bytes | None] = {}
-        """According to the folders of the partitions; None if a folder does not say."""
-        self.unopened: dict[TopicPartition, None] = {}
-        """Logs that are not open yet or could not be opened: their folders are, or may be, in this directory."""
-        self.meta: MetaProperties | None = None
-        """None until the directory is formatted."""
-        self.clean_broker_epoch: int | None = None
-        """The broker epoch of the last run (or -1) if it stopped cleanly; else None."""
-        self.registration = RegistrationMark(disk, path)
-        self._remembered = RememberedOffsets(disk, jobs, path, self.logs, self._job_failed)
-        self._opener = LogOpener(disk, clock, path, self._remembered, self._removals.remove_segments, self.registration)
+        super().__init__(disk, path, lock, clock, jobs, random, lambda error: on_failure(self, error))
         self._expired = ExpiredSegments(
             clock, self._flusher, self._remembered, self._guarded, self._start_at, self.checker.check
         )
-        self.cleaned_offsets = self._remembered.cleaned_offsets
 
     @classmethod
     def open(
         cls, disk: Disk, path: str, *, clock: Clock, jobs: Jobs, random: Random, on_failure: OnFailure
     ) -> "LogDirectory":
-        """Locks the directory and creates it if need be; DataDirectoryError if another process has it."""
+        """Locks the directory, and creates it if necessary; DataDirectoryError if another process has it."""
         try:
             make_durable_folder(disk, path)
             lock = disk.lock(f"{path}/{LOCK_FILE}")
@@ -125,16 +80,8 @@ class LogDirectory:
         directory._availability.begin_offline(error)
         return directory
 
-    def __repr__(self) -> str:
-        return f"LogDirectory({self.path!r})"
-
-    @property
-    def failure(self) -> Exception | None:
-        """Why the directory is offline; None while it works."""
-        return self._availability.failure
-
     def format(self, meta: MetaProperties) -> None:
-        """Makes an empty directory that of a node; one that is formatted must belong to the same node."""
+        """Formats an empty directory for a node; a formatted one must belong to the same node."""
         if self.meta is not None:
             self.meta.check(self.path, cluster_id=meta.cluster_id, node_id=meta.node_id)
             return
@@ -143,92 +90,6 @@ class LogDirectory:
         self.meta = meta
 
     # --- Logs
-
-    def load_logs(
-        self,
-        config_of: Callable[[str], LogConfig],
-        jobs: FewJobs,
-        then: Then,
-        failed: Callable[[Exception], None],
-    ) -> None:
-        """Opens every log in the directory, in jobs, except the metadata log, which its owner opens earlier.
-
-        Removes folders of deleted logs, and leaves alone what is not the folder of a partition. `then` is called when
-        all logs are open, or the directory has failed. A log that cannot be opened is in `unopened` then. `failed` is
-        called instead after an error that is not the disk's, or if it is unknown which logs there are: a new log must
-        not take the place of one that exists.
-        """
-        try:
-            found = self._find_logs(config_of) if self.failure is None else []
-        except OSError as error:
-            self.fail(error)
-            if self.failure is None:
-                failed(error)
-            else:
-                then()
-            return
-        self._loading = LogLoading(
-            self.path,
-            found,
-            self._opener,
-            clock=self._clock,
-            jobs=jobs,
-            opened=self._opened,
-            finished=lambda: self._logs_opened(then),
-            failed=failed,
-        )
-        self._loading.start()
-
-    def cancel_loading(self) -> None:
-        """Opens no further log, because the node stops or has failed."""
-        if self._loading is not None:
-            self._loading.cancel()
-
-    def _find_logs(self, config_of: Callable[[str], LogConfig]) -> list[FoundLog]:
-        folders = list_folders(self._disk, self.path)
-        for folder in folders.deleted:
-            self._removals.remove_folder(folder)
-        if folders.partitions:
-            self._remove_mark()
-        self.unopened.update(dict.fromkeys(folders.partitions))
-        return [FoundLog(key, config_of(key[0])) for key in folders.partitions]
-
-    def _opened(self, found: FoundLog, result: IdentifiedLog | OSError) -> bool:
-        """Takes what a job opened into use. Returns whether the log should be tried again, with more room."""
-        if not isinstance(result, OSError):
-            self._add(found.key, result)
-            return False
-        self.fail(result)
-        if self.failure is not None:
-            assert self._loading is not None
-            self._loading.skip_rest()
-            return False
-        if self._availability.is_full and self.reserve.release():
-            return True
-        _log.error("%s-%d in %s cannot be opened: %s", *found.key, self.path, result)
-        return False
-
-    def _logs_opened(self, then: Then) -> None:
-        self._loading = None
-        self._loaded = self.failure is None
-        if not self._remembered.is_foreign or self.unopened or self.failure is not None:
-            then()
-            return
-        self._flush_all(self._foreign_logs_to_flush(), lambda: self._take_over(then))
-
-    def _foreign_logs_to_flush(self) -> list[Log]:
-        compacted = [log for key, log in self.logs.items() if log.config.compact or key in self.cleaned_offsets]
-        return [log for log in compacted if log.recovery_point < log.end.segment_base]
-
-    def _take_over(self, then: Then) -> None:
-        """From now on the directory is written by Quire alone; see `quire.storage.recovery.gap_mark`.
-
-        Not if a flush has failed: a gap beyond the recovery point would then count as a loss.
-        """
-        if not self._foreign_logs_to_flush():
-            with suppress(ApiError), self._guarded():
-                self._remembered.take_over()
-        then()
 
     def open_log(
         self,
@@ -253,17 +114,6 @@ class LogDirectory:
         if topic_id is not None:
             self._identify(key, topic_id)
         return self.logs[key]
-
-    def _remove_mark(self) -> None:
-        if not self._mark_removed:
-            clean_shutdown.remove_mark(self._disk, self.path)
-            self._mark_removed = True
-
-    def _add(self, key: TopicPartition, opened: IdentifiedLog) -> None:
-        log, self.topic_ids[key] = opened
-        log.on_roll, log.reserve = self._rolled, self.reserve
-        self.logs[key] = log
-        del self.unopened[key]
 
     def _identify(self, key: TopicPartition, topic_id: bytes) -> None:
         """Checks that the log belongs to this topic; a folder without a topic id is assigned to it."""
@@ -372,23 +222,6 @@ class LogDirectory:
         if self.failure is None:
             self._flusher.flush(log, then, otherwise)
 
-    def prepare_use(self, then: Then) -> None:
-        """`flush_before_use` for all logs that were loaded, in jobs; `then` as in `prepare_close`."""
-        self._flush_all([log for log in self.logs.values() if log.is_flush_due], then)
-
-    def flush_before_use(self, log: Log) -> None:
-        """Blocks until a log that was just opened is flushed as its topic's `flush.messages` requires.
-
-        A process that was killed may have left records that it had not flushed. They must be on disk before clients
-        read them.
-        """
-        if log.is_flush_due and not log.flushing:
-            with self._guarded():
-                log.flush()
-
-    def _rolled(self, log: Log) -> None:
-        self._flusher.flush(log, up_to=log.end.segment_base)
-
     # --- Checkpoints
 
     def checkpoint(self) -> None:
@@ -423,9 +256,6 @@ class LogDirectory:
         self.cancel_loading()
         self._flush_all(list(self.logs.values()), then, Log.write_last_files)
 
-    def _flush_all(self, logs: list[Log], then: Then, before: Callable[[Log], None] | None = None) -> None:
-        self._flushing_all.run(logs if self.failure is None else [], then, before)
-
     def close(self, broker_epoch: int = clean_shutdown.NO_BROKER_EPOCH) -> None:
         """Closes the logs, writes the checkpoints and, last of all, the clean-shutdown mark. Jobs must have ended.
 
@@ -457,19 +287,3 @@ class LogDirectory:
         self._removals.stop()
         if self._lock is not None:
             self._lock.close()
-
-    def fail(self, error: Exception) -> None:
-        """Takes the directory offline at the first error, unless there is merely no room or no descriptor."""
-        self._availability.fail(error)
-
-    def _error_reported(self, error: Exception, went_offline: bool) -> None:
-        if went_offline:
-            self._on_failure(self, error)
-        self._flushing_all.end()
-
-    def _job_failed(self, error: Exception) -> None:
-        """For work that can be done later: only errors of the disk count."""
-        if isinstance(error, OSError):
-            self.fail(error)
-        else:
-            _log.warning("put off for %s: %s", self.path, error)

@@ -1,6 +1,6 @@
-"""Files of a data directory that are out of use: jobs remove them, most of them after a delay.
+"""Removes unused files of a data directory in jobs, most of them after a delay.
 
-What is not removed before the directory is closed is removed by the next start.
+The next start removes those that are left when the directory is closed.
 """
 
 import errno

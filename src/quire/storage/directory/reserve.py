@@ -1,4 +1,4 @@
-"""Room that a node reserves on the disk of its metadata log, so that topics can be deleted when the disk is full.
+"""Disk space that a node reserves beside its metadata log, so that topics can be deleted when the disk is full.
 
 Deleting a topic needs a record in the metadata log, and so does every start. Therefore the node keeps a file of
 `quire.reserve.bytes` beside the metadata log. When that log finds no room, the file is removed and the write repeated.

@@ -19,11 +19,14 @@ class FlushAll:
         self._then: Then | None = None
 
     def run(self, logs: list[Log], then: Then, before: Callable[[Log], None] | None = None) -> None:
-        """Calls `then` when every log is flushed, or after `end`. `before` is called with each log before its flush."""
+        """Calls `then` when every log is flushed or deleted, or after `end`.
+
+        `before` is called with each log before its flush.
+        """
         self._then = then
         left = len(logs)
 
-        def flushed() -> None:
+        def done() -> None:
             nonlocal left
             left -= 1
             if left == 0 and self._then is then:
@@ -36,7 +39,7 @@ class FlushAll:
             for log in logs:
                 if before is not None:
                     before(log)
-                self._flusher.flush(log, flushed)
+                self._flusher.flush(log, done, deleted=done)
 
     def end(self) -> None:
         """The disk has failed or is full, so nothing more can be flushed; or everything is."""

@@ -16,19 +16,22 @@ Then = Callable[[], None]
 class _SharedFlush:
     """The requests that share one flush, and the highest offset that they ask for."""
 
-    __slots__ = ("otherwises", "thens", "up_to")
+    __slots__ = ("deleteds", "otherwises", "thens", "up_to")
 
     def __init__(self) -> None:
         self.up_to = 0
         self.thens: list[Then] = []
         self.otherwises: list[Then] = []
+        self.deleteds: list[Then] = []
 
-    def join(self, up_to: int, then: Then | None, otherwise: Then | None) -> None:
+    def join(self, up_to: int, then: Then | None, otherwise: Then | None, deleted: Then | None) -> None:
         self.up_to = max(self.up_to, up_to)
         if then is not None:
             self.thens.append(then)
         if otherwise is not None:
             self.otherwises.append(otherwise)
+        if deleted is not None:
+            self.deleteds.append(deleted)
 
 
 class Flusher:
@@ -38,13 +41,20 @@ class Flusher:
         self._next: dict[Log, _SharedFlush] = {}
 
     def flush(
-        self, log: Log, then: Then | None = None, otherwise: Then | None = None, *, up_to: int | None = None
+        self,
+        log: Log,
+        then: Then | None = None,
+        otherwise: Then | None = None,
+        *,
+        deleted: Then | None = None,
+        up_to: int | None = None,
     ) -> None:
         """Makes the log durable up to its present end (or `up_to`), then calls `then` on the event loop.
 
-        If the disk fails or is full, `otherwise` is called instead. If the log is deleted first, neither is called.
+        If the disk fails or is full, `otherwise` is called instead; if the log is deleted first, `deleted` is.
         """
-        self._next.setdefault(log, _SharedFlush()).join(log.end_offset if up_to is None else up_to, then, otherwise)
+        target = log.end_offset if up_to is None else up_to
+        self._next.setdefault(log, _SharedFlush()).join(target, then, otherwise, deleted)
         if not log.flushing:
             _call(self._start(log))
 
@@ -71,7 +81,7 @@ class Flusher:
 
     def _has_run(self, log: Log, plan: FlushPlan, this: _SharedFlush) -> None:
         if log.closed:
-            self._next.pop(log, None)
+            self._deleted(log, this)
             return
         try:
             is_finished = log.finish_flush(plan)
@@ -85,11 +95,17 @@ class Flusher:
         _call(this.thens + self._start(log))
 
     def _not_flushed(self, log: Log, this: _SharedFlush, error: Exception) -> None:
+        if log.closed:
+            self._deleted(log, this)
+            return
         following = self._next.pop(log, None) or _SharedFlush()
-        if not log.closed:
-            log.fail_flush()
-            self._failed(error)
-            _call(this.otherwises + following.otherwises)
+        log.fail_flush()
+        self._failed(error)
+        _call(this.otherwises + following.otherwises)
+
+    def _deleted(self, log: Log, this: _SharedFlush) -> None:
+        following = self._next.pop(log, None) or _SharedFlush()
+        _call(this.deleteds + following.deleteds)
 
 
 def _call(thens: list[Then]) -> None:

@@ -9,7 +9,7 @@ As in Kafka, a segment without aborted transactions has no such file. So a missi
 readers would see aborted records. Therefore Quire writes the number of entries to another file, `.aborted`, which Kafka
 ignores. An index with fewer entries, or with wrong ones, is rebuilt from the log. One with more is right, because Kafka
 may have written them. Without the `.aborted` file, a missing index counts as empty, as it does for Kafka. But an empty
-index file is rebuilt when a log is opened: Kafka leaves one behind at times, but a failing disk or a copy may, too.
+index file is rebuilt when a log is opened: Kafka sometimes leaves one behind, but a failing disk or a copy may, too.
 """
 
 from bisect import bisect_left
@@ -116,7 +116,7 @@ class TransactionIndex(IndexFile):
         write_whole(self._disk, self._count_path, f"{self.count}\n".encode())
 
     def unpin(self) -> None:
-        # An empty index stays in memory, which costs less than a place in the cache.
+        # An empty index stays in memory, which costs less than an entry in the cache.
         if self._entries:
             super().unpin()
         elif self._entries is None:

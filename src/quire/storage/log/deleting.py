@@ -1,4 +1,4 @@
-"""Deleting records from the start of the log, and putting compacted or repaired segments in the place of others."""
+"""Deleting records from the start of the log, and replacing segments by compacted or repaired ones."""
 
 from quire.storage.cleaning.swap import swap_in
 from quire.storage.deleting import retention

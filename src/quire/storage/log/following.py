@@ -1,4 +1,4 @@
-"""What a follower does to a log: append the leader's batches, and truncate where its own differ from these."""
+"""A follower's changes of a log: it appends the leader's batches, and truncates its own where they differ."""
 
 from collections.abc import Sequence
 
@@ -44,7 +44,8 @@ class LogFollowing(LogAppending):
         """Removes everything from `offset` on, including the batch that contains it.
 
         A node calls `LogDirectory.truncate` instead, because the checkpoint must take back the recovery point first.
-        The newest segments go first, so that a crash leaves a prefix, at worst a longer one.
+        The newest segments go first, so that a crash leaves a prefix, at worst a longer one. DamagedBatchError, before
+        anything is changed, if a damaged batch keeps the place from being found.
         """
         if offset >= self.end_offset:
             # A leader that lost its term before its first append leaves an epoch without records at the end. A fetch
@@ -54,6 +55,7 @@ class LogFollowing(LogAppending):
         if offset <= self.start_offset:
             self.truncate_fully_and_start_at(offset)
             return
+        self._segments[self._segments.slot_of(offset - 1)].find_cut(offset)
         self._recent.clear()
         self._retire(self._segments.drop_from(offset))
         self._flush_state.truncated(self.recovery_point_if_truncated_to(offset))

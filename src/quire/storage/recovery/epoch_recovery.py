@@ -26,7 +26,7 @@ class EpochRecovery:
             except CheckpointError as error:
                 _log.warning("finding the leader epochs in the log itself: %s", error)
         self.saved = self.epochs.to_bytes()
-        """What the file says, which may be less or more than what is true."""
+        """The epochs in the file, which may have too few or too many."""
 
     def before_scan(self, segments: Segments, first: Segment) -> LeaderEpochs:
         """Leaves the epochs before the segment `first`, with which a scan begins; returns those of the file."""

@@ -43,7 +43,7 @@ class OpenedLog:
     producers: ProducerState
     epochs: LeaderEpochs
     epochs_saved: bytes
-    """What the file of epochs says, which may be less or more than what is true."""
+    """The epochs in the file, which may have too few or too many."""
     start_offset: int
     end_offset: int
     recovery_point: int
@@ -55,7 +55,7 @@ class OpenedLog:
 
 
 class KnownOfLog(TypedDict, total=False):
-    """What the caller knows of the log."""
+    """The caller's knowledge of the log."""
 
     now_ms: Required[int]
     clean: Required[bool]
@@ -194,7 +194,7 @@ class _Opener:
     def _check_last_offset(self) -> None:
         """A clean stop notes the end of each log. If the last batch ends elsewhere, its offset was damaged since.
 
-        Every other batch is compared with the one behind it before it is served.
+        Every other batch is compared with the one after it before it is served.
         """
         active, recovery_point = self._segments.active, self._recovery_point
         if self.end_offset == recovery_point or active.base_offset >= recovery_point or active.size == 0:
@@ -304,9 +304,9 @@ class _Opener:
         return self.end_offset < segment.base_offset > self._recovery_point and not compacted_by_others
 
     def _check_that_it_is_torn(self, segment: Segment, size: int, damage: DamagedBatchError) -> None:
-        behind = find_intact(segment.file, damage.position, size, self.end_offset)
-        hole = behind is not None and is_hole(segment.file, damage.position, behind, self.end_offset)
-        if (behind is not None and not hole) or self._any_intact_from(segment.base_offset + 1):
+        following = find_intact(segment.file, damage.position, size, self.end_offset)
+        hole = following is not None and is_hole(segment.file, damage.position, following, self.end_offset)
+        if (following is not None and not hole) or self._any_intact_from(segment.base_offset + 1):
             raise DamagedLogError(segment.path, damage.position, self.end_offset, damage.reason)
 
     def _is_unfinished(self, segment: Segment, size: int, damage: DamagedBatchError) -> bool:
@@ -342,7 +342,7 @@ class _Opener:
         self._remove_durably(later)
 
     def _cut_remains(self, segment: Segment, size: int, damage: DamagedBatchError) -> None:
-        """Nothing is missing before the next segment: what is behind the last batch is from a write that failed.
+        """Nothing is missing before the next segment: what is after the last batch is from a write that failed.
 
         It was cut off then, because the disk was full for example, and a power loss has brought it back.
         """

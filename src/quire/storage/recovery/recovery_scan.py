@@ -6,9 +6,9 @@ damage. The scan also collects the epochs, producers and aborted transactions of
 A crash tears the end of a log, beyond the recovery point. There the log ends at the first batch that does not fit. What
 is below the recovery point was on disk, so a batch there that does not fit has been damaged since. The same is true of
 a batch between two others that leave room for it, if only its offset is wrong: a torn write leaves no matching
-checksum, unless it is torn before the bytes that the checksum covers. Such a batch is passed over and stays in the
-file, because truncating there would lose intact batches after it. The check before the first read (`range_check`) finds
-it again and refuses it.
+checksum, unless it is torn before the bytes that the checksum covers. Such a batch is skipped and stays in the file,
+because truncating there would lose intact batches after it. The check before the first read (`range_check`) finds it
+again and refuses it.
 
 No checksum covers a batch's offset and leader epoch, but both only rise. If one of them rises by more than expected,
 the scan consults the next batch before it accepts this one.
@@ -86,27 +86,27 @@ class RecoveryScan:
             return f"leader epoch {header.leader_epoch} follows {latest_epoch}"
         if offset == expected_offset and header.leader_epoch == latest_epoch:
             return None
-        behind = self._behind(header, position)
+        following = self._next_header(header, position)
         if offset > expected_offset:
-            if behind is not None and only_its_offset_is_wrong(header, expected_offset, behind):
-                return f"its offset is {offset}, the next one {behind.base_offset}"
+            if following is not None and only_its_offset_is_wrong(header, expected_offset, following):
+                return f"its offset is {offset}, the next one {following.base_offset}"
             if expected_offset < self._recovery_point < header.next_offset and offset != self._recovery_point:
                 # A flush ends at the end of a batch, and a compacted segment is not appended to.
                 return f"offset {offset} follows {expected_offset - 1}, but {self._recovery_point - 1} was on disk"
         if header.leader_epoch > latest_epoch:
-            if expected_offset < self._recovery_point and self._is_too_late(header, behind):
+            if expected_offset < self._recovery_point and self._is_too_late(header, following):
                 return f"its leader epoch is {header.leader_epoch}"
             self._epochs.assign(header.leader_epoch, offset)
         return None
 
-    def _is_too_late(self, header: BatchHeader, behind: BatchHeader | None) -> bool:
+    def _is_too_late(self, header: BatchHeader, following: BatchHeader | None) -> bool:
         """Whether the leader epoch of a batch that was on disk is too high, by the next batch or else by the file."""
-        if behind is not None:
-            return self._epochs.latest <= behind.leader_epoch < header.leader_epoch
+        if following is not None:
+            return self._epochs.latest <= following.leader_epoch < header.leader_epoch
         known = self._epochs_on_disk.epoch_of(header.base_offset)
         return known not in (NO_EPOCH, header.leader_epoch)
 
-    def _behind(self, header: BatchHeader, position: int) -> BatchHeader | None:
+    def _next_header(self, header: BatchHeader, position: int) -> BatchHeader | None:
         """The header of the next batch; None if there is none that is intact."""
         segment, following = self._segment, self._following
         if position + header.size < segment.size:
@@ -128,9 +128,13 @@ class RecoveryScan:
         segment, walk = self._segment, self._walk
         header = intact_at(segment.file, damage.position, segment.size)
         if header is not None and header.leader_epoch >= self._epochs.latest:
-            behind = self._behind(header, damage.position)
+            following = self._next_header(header, damage.position)
             may_be_torn = walk.next_offset >= self._recovery_point and _ends_a_sector_unchecked(damage.position)
-            if behind is not None and not may_be_torn and only_its_offset_is_wrong(header, walk.next_offset, behind):
+            if (
+                following is not None
+                and not may_be_torn
+                and only_its_offset_is_wrong(header, walk.next_offset, following)
+            ):
                 is_last = damage.position + header.size == segment.size
                 walk.next_offset += header.last_offset_delta + 1
                 if is_last and self._following is not None:

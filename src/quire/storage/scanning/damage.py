@@ -47,13 +47,13 @@ def find_intact(file: File, position: int, end: int, lowest_offset: int) -> int 
 def next_intact(file: File, position: int, end: int, lowest_offset: int) -> int | None:
     """As `find_intact`, after a damaged batch at `position`, whose length is used if it leads to an intact batch."""
     try:
-        behind = position + read_header(file.pread(HEADER_BYTES, position)).size
+        following = position + read_header(file.pread(HEADER_BYTES, position)).size
     except InvalidRecords:
-        behind = end
-    if behind + HEADER_BYTES <= end:
-        chunk = file.pread(HEADER_BYTES, behind)
-        if chunk[_MAGIC_POSITION] == MAGIC and _is_intact(file, chunk, 0, behind, end, lowest_offset):
-            return behind
+        following = end
+    if following + HEADER_BYTES <= end:
+        chunk = file.pread(HEADER_BYTES, following)
+        if chunk[_MAGIC_POSITION] == MAGIC and _is_intact(file, chunk, 0, following, end, lowest_offset):
+            return following
     return find_intact(file, position + 1, end, lowest_offset)
 
 
@@ -70,8 +70,12 @@ def _is_intact(file: File, chunk: bytes, at: int, start: int, end: int, lowest_o
 
 
 def is_hole(file: File, position: int, end: int, offset: int) -> bool:
-    """Whether writes were lost between `position`, where a batch with `offset` should begin, and `end`."""
-    content = file.pread(end - position, position)
+    """Whether writes were lost between `position`, where a batch with `offset` should begin, and `end`.
+
+    The batch at `end` is intact although its first bytes are in a sector that was lost, if these bytes are zeros.
+    """
+    whole_sectors = -(-end // SECTOR) * SECTOR
+    content = file.pread(whole_sectors - position, position)
     stop = SECTOR - position % SECTOR
     # Every batch begins with some zeros. They indicate a hole only if other bytes should be among them.
     telling = stop >= _LENGTH_END or any(offset.to_bytes(8, "big")[:stop])

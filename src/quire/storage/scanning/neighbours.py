@@ -21,19 +21,19 @@ def intact_at(file: File, position: int, end: int) -> BatchHeader | None:
     return header
 
 
-def only_its_offset_is_wrong(header: BatchHeader, expected_offset: int, behind: BatchHeader) -> bool:
+def only_its_offset_is_wrong(header: BatchHeader, expected_offset: int, following: BatchHeader) -> bool:
     """Whether an intact batch fits between the batches before and after it, except that its offset is wrong.
 
     Its leader epoch must not be above that of the next batch, which may be a remainder of an overwritten log.
     """
-    is_between = expected_offset <= header.base_offset and header.next_offset <= behind.base_offset
-    fits_between = behind.base_offset - expected_offset > header.last_offset_delta
-    return fits_between and not is_between and header.leader_epoch <= behind.leader_epoch
+    is_between = expected_offset <= header.base_offset and header.next_offset <= following.base_offset
+    fits_between = following.base_offset - expected_offset > header.last_offset_delta
+    return fits_between and not is_between and header.leader_epoch <= following.leader_epoch
 
 
 def does_not_belong(file: File, position: int, header: BatchHeader, expected_offset: int, end: int) -> bool:
     """Whether the offset of a batch must be wrong, as far as its file shows."""
     if header.base_offset <= expected_offset:
         return header.base_offset < expected_offset
-    behind = intact_at(file, position + header.size, end)
-    return behind is not None and only_its_offset_is_wrong(header, expected_offset, behind)
+    following = intact_at(file, position + header.size, end)
+    return following is not None and only_its_offset_is_wrong(header, expected_offset, following)

@@ -11,6 +11,7 @@ from quire.storage.leader_epochs import LeaderEpochs
 from quire.storage.producers.end_marker import EndMarker, read_end_marker
 from quire.storage.scanning import batch_scan
 from quire.storage.scanning.batch_scan import DamagedBatchError
+from quire.storage.scanning.neighbours import does_not_belong
 from quire.storage.scanning.range_check import NotCheckedError, RangeCheck
 from quire.storage.segment.index_rebuild import IndexRebuild
 from quire.storage.segment.indexing import SegmentIndexing
@@ -42,6 +43,33 @@ class SegmentLookup(SegmentIndexing):
             self.report(damage)
             raise
         return damaged
+
+    def find_cut(self, offset: int) -> tuple[int, int] | None:
+        """Where to cut the file to remove `offset` and all after it, and the offset where it ends then.
+
+        None if there is nothing to remove. No checksum covers the offset of a batch, so those close to the cut are
+        compared with their neighbours. DamagedBatchError if one that is to be kept is damaged: then nothing is known
+        of where the next ones are. For one that is to be removed it makes no difference.
+        """
+        end_offset: int | None = None
+        try:
+            for position, header in self.batches_around(offset):
+                if position == 0:
+                    end_offset = self.base_offset
+                if end_offset is not None and does_not_belong(self.file, position, header, end_offset, self.size):
+                    if end_offset + header.last_offset_delta >= offset:
+                        return position, end_offset
+                    reason = f"offset {header.base_offset} follows {end_offset - 1}"
+                    raise DamagedBatchError(self.path, position, reason)
+                if header.last_offset >= offset:
+                    return position, min(offset, header.base_offset)
+                end_offset = header.next_offset
+        except DamagedBatchError as damage:
+            if end_offset == offset:
+                return damage.position, offset
+            self.report(damage)
+            raise
+        return None
 
     def batches_around(self, offset: int, *, in_job: bool = False) -> Iterator[tuple[int, BatchHeader]]:
         """Positions and headers of all batches from the one that contains `offset` on, and possibly of some before it.

@@ -47,12 +47,12 @@ class SegmentRecovering(SegmentLookup):
             try:
                 position = segment_scan.scan(self.file, position, self.size, walk, visitor)
             except DamagedBatchError as found:
-                behind = visitor.pass_over(found)
-                if behind is None:
+                following = visitor.pass_over(found)
+                if following is None:
                     damage, self.size = found, found.position
                     break
                 self.report(found)
-                position = self.unchecked_end = behind
+                position = self.unchecked_end = following
                 # The next batch can only be found through the index, so it must be indexed.
                 walk.unindexed_bytes = walk.index_interval + 1
         if self.size:

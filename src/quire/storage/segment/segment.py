@@ -54,6 +54,7 @@ class Segment(SegmentRecovering):
         """Removes the batch that contains `offset` and all after it; the segment is active from now on.
 
         Returns where the segment now ends: at `offset`, or at the base offset of the batch that contained it.
+        DamagedBatchError as in `find_cut`.
 
         A crash before the truncation is durable restores the removed batches. They are then uncommitted batches, as
         they were before, and the next leader makes this replica truncate them again.
@@ -61,9 +62,9 @@ class Segment(SegmentRecovering):
         # Changed indexes must not be read from their files again. If a file is corrupt, that is found before the cut.
         self.pin_indexes()
         self._rebuilt_if_corrupt(lambda: (self.offset_index.entries, self.time_index.entries))
-        found = self.find(offset)
-        if found is not None:
-            position, header = found
+        cut = self.find_cut(offset)
+        if cut is not None:
+            position, end_offset = cut
             self.file.truncate(position)
             self.size = position
             self._forget_unchecked_from(position)
@@ -72,7 +73,7 @@ class Segment(SegmentRecovering):
             self.transaction_index.truncate_to(offset)
             self._indexes_saved = False
             self.indexes_full = False
-            offset = min(offset, header.base_offset)
+            offset = end_offset
         if self.size == 0:
             self._reset_indexes()
             self.transaction_index.reset()

@@ -17,5 +17,5 @@ class Finding(NamedTuple):
         return cls(path, None, str(error).removeprefix(path).lstrip(": "))
 
     def __str__(self) -> str:
-        place = self.path if self.position is None else f"{self.path} at position {self.position}"
-        return f"{place}: {self.what}"
+        location = self.path if self.position is None else f"{self.path} at position {self.position}"
+        return f"{location}: {self.what}"

@@ -98,20 +98,20 @@ class LogVerifier:
                 self._progress(reached - position)
                 position = reached
         except DamagedBatchError as damage:
-            behind = next_intact(file, damage.position, end, walk.next_offset)
-            lost = (behind if behind is not None else end) - damage.position
+            following = next_intact(file, damage.position, end, walk.next_offset)
+            lost = (following if following is not None else end) - damage.position
             yield Finding(file.path, damage.position, f"{damage.reason}; offset {walk.next_offset}, {lost} bytes")
-            self._progress((behind if behind is not None else end) - position)
-            return behind
+            self._progress((following if following is not None else end) - position)
+            return following
         return None
 
     def meet(self, header: BatchHeader, position: int, expected_offset: int) -> str | None:
         if header.base_offset < expected_offset:
             return f"offset {header.base_offset} follows {expected_offset - 1}"
         if header.base_offset > expected_offset:
-            behind = intact_at(self._file, position + header.size, self._file.size())
-            if behind is not None and only_its_offset_is_wrong(header, expected_offset, behind):
-                return f"its offset is {header.base_offset}, the next one {behind.base_offset}"
+            following = intact_at(self._file, position + header.size, self._file.size())
+            if following is not None and only_its_offset_is_wrong(header, expected_offset, following):
+                return f"its offset is {header.base_offset}, the next one {following.base_offset}"
         if 0 <= header.leader_epoch < self._latest_epoch:
             return f"leader epoch {header.leader_epoch} follows {self._latest_epoch}"
         if header.leader_epoch > self._latest_epoch:

@@ -108,6 +108,13 @@ def test_a_directory_that_was_emptied_is_not_formatted_again(tmp_path: Path) -> 
     assert not (tmp_path / "node-2").exists()
 
 
+def test_the_directory_of_the_only_controller_cannot_be_formatted_again(tmp_path: Path) -> None:
+    prepare(tmp_path, 2)
+    shutil.rmtree(tmp_path / "node-1")
+    with pytest.raises(DataDirectoryError, match=r"node-1 is empty.* restore it, or choose another folder with --data"):
+        prepare(tmp_path, 2)
+
+
 def test_formatting_that_was_interrupted_is_finished(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail_at_third(*arguments: object, **options: object) -> str:
         if len(list(tmp_path.glob("node-*"))) == 2:

@@ -124,6 +124,8 @@ def test_free_ports_are_chosen_for_all() -> None:
         ([], "127.0.0.1:65520", "node 3 would listen at port 65541"),
         (["listeners=PLAINTEXT://:9092,CONTROLLER://127.0.0.1:9102"], None, "node-1 and node-2 would both listen at"),
         (["num.partitions=none"], None, "num.partitions"),
+        (["default.replication.factor=4"], None, "default.replication.factor=4 cannot be reached with 3 nodes"),
+        (["transaction.state.log.replication.factor=5"], None, "choose 3 or less, or start more nodes"),
     ],
 )
 def test_impossible_clusters_are_refused(assignments: list[str], listen: str | None, why: str) -> None:

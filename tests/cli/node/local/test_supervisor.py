@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shutil
 import signal
 import socket
 import subprocess
@@ -109,6 +110,17 @@ def test_a_node_that_is_killed_is_started_again_and_finds_its_data(tmp_path: Pat
         again = running.pids()
         assert again["node-2"] != first["node-2"] and again["node-1"] == first["node-1"]
         assert running.stop(signal.SIGINT) == 0
+
+
+def test_the_only_controller_does_not_found_another_cluster_when_its_directory_vanished(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    with cluster(tmp_path, "--nodes", "2", "--ephemeral", "--data", str(data)) as running:
+        shutil.rmtree(data / "node-1")
+        os.kill(running.pids()["node-1"], signal.SIGKILL)
+        until(lambda: "node-1 ended with exit code 1; it is started again" in running.log())
+        assert f"node-1 | quire: {data}/node-1 is not formatted, although it was: restore it" in running.log()
+        assert not (data / "node-1").exists()
+        assert running.stop() == 0
 
 
 def test_a_node_that_is_killed_stays_down_if_asked_to(tmp_path: Path) -> None:

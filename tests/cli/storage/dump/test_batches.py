@@ -32,7 +32,7 @@ def of_kind(kind: str, facts: list[Fact]) -> list[dict[str, object]]:
 
 
 @pytest.mark.parametrize("codec", list(Compression))
-def test_records_come_below_their_batch_whatever_the_codec(codec: Compression) -> None:
+def test_records_are_printed_below_their_batch_for_every_codec(codec: Compression) -> None:
     content = batch(10, b"a", b"b", compression=codec) + batch(12, b"c", compression=codec)
     facts = dump(content, base_offset=10)
     assert [fact.kind for fact in facts] == ["batch", "record", "record", "batch", "record", "log_end"]

@@ -74,7 +74,7 @@ def test_a_transactions_state_is_named() -> None:
     assert isinstance(value, dict)
     assert value["transaction_status"] == "Ongoing"
     assert value["transaction_partitions"] == [{"topic": "orders", "partition_ids": [0, 2]}]
-    assert "next_producer_id" not in value  # a tagged field that is not there
+    assert "next_producer_id" not in value  # a missing tagged field
 
 
 def test_metadata_records_have_their_ids_as_text() -> None:

@@ -1,4 +1,4 @@
-"""Requests to a shard of classic groups, for tests that check more than a transcript shows."""
+"""Requests to a shard of classic groups, for tests that check more than a transcript contains."""
 
 from typing import Any
 
@@ -70,7 +70,7 @@ def beat(shard: ClassicShard, member_id: str, generation: int) -> Pending[Any]:
 
 
 def stable(shard: ClassicShard, members: int = 1, **options: Any) -> list[str]:
-    """Makes a stable group of so many members, in generation 1; the leader's id is first."""
+    """Creates a stable group of this many members in generation 1; the leader's id comes first."""
     answers = [join(shard, **options) for _ in range(members)]
     shard.wait(0)
     ids = [answer.value.member_id for answer in answers]

@@ -31,7 +31,7 @@ _JOIN_AGAIN = (ErrorCode.ILLEGAL_GENERATION, ErrorCode.REBALANCE_IN_PROGRESS)
 
 
 class Attempt:
-    """A request on its way, and the answer that is waited for, if still."""
+    """A request in transit, and its pending response if the consumer still waits for it."""
 
     def __init__(self, consumer: "ModelConsumer", request: Request) -> None:
         self.consumer = consumer
@@ -66,16 +66,16 @@ class ModelConsumer:
 
     @property
     def identity(self) -> str:
-        """Who owns what it is assigned: a static member is the same one after a restart."""
+        """The identity under which it owns partitions: that of a static member stays the same after a restart."""
         return self.instance_id or self.member_id
 
-    # --- What its user does
+    # --- Calls of the application
 
     def start(self) -> None:
         self._join()
 
     def stop(self) -> None:
-        """Leaves politely, and does not wait for an answer."""
+        """Sends LeaveGroup, and does not wait for the response."""
         identity = MemberIdentity(member_id=self.member_id, group_instance_id=self.instance_id)
         self._send(LeaveGroupRequest(group_id=GROUP, members=[identity]), PATIENCE_MS)
         self.kill()
@@ -85,12 +85,12 @@ class ModelConsumer:
         self._give_up()
 
     def change_its_mind(self) -> None:
-        """Wants other topics from now on, and says so."""
+        """Subscribes to other topics, and joins again."""
         self.metadata += b"+"
         self._join()
 
     def join_again(self) -> None:
-        """Wants the same as before; a leader does so when topics have changed."""
+        """Joins again with the same topics, as a leader does when topics have changed."""
         self._join()
 
     # --- Sending
@@ -155,7 +155,7 @@ class ModelConsumer:
             self._timer.cancel()
         self._timer = self._clock.call_later(delay_ms, step)
 
-    # --- Hearing
+    # --- Responses
 
     def hear(self, response: object) -> None:
         self.current = None
@@ -186,13 +186,13 @@ class ModelConsumer:
         if response.leader == response.member_id and not response.skip_assignment:
             self._times_assigned += 1
             owners = [member.member_id for member in response.members]
-            owners.sort(reverse=self._times_assigned % 2 > 0)  # Never the same as the time before.
+            owners.sort(reverse=self._times_assigned % 2 > 0)  # A different assignment each time.
             assignments = [
                 SyncGroupRequestAssignment(
                     member_id=owner,
-                    assignment=b",".join(b"%d" % number for number in range(place, PARTITIONS, len(owners))),
+                    assignment=b",".join(b"%d" % number for number in range(index, PARTITIONS, len(owners))),
                 )
-                for place, owner in enumerate(owners)
+                for index, owner in enumerate(owners)
             ]
         self._sync(assignments)
 

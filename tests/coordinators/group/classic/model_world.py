@@ -26,15 +26,16 @@ class ModelWorld:
         self.consumers: list[ModelConsumer] = []
         self.on_its_way: list[Attempt] = []
         self.is_calm = False
-        """Requests arrive at once, in the middle of whatever is being answered."""
+        """Requests arrive at once, even while a response is being sent."""
         self._owners: dict[int, dict[int, str]] = {}
         """By generation and partition."""
         self._last_assigned = 0
 
-    # --- What may happen
+    # --- Events
 
     def start(self, number: int) -> None:
-        """Versions before 4 know no MEMBER_ID_REQUIRED; every third is static, and two processes may claim to be it."""
+        """Versions before 4 have no MEMBER_ID_REQUIRED. Every third consumer is static, and two processes may use one
+        instance id."""
         version = (9, 3, 5, 8)[number % 4]
         instance_id = f"static-{number % 2}" if number % 3 == 0 and version >= 5 else None
         consumer = ModelConsumer(number, self.clock, self._send, version=version, instance_id=instance_id)
@@ -44,16 +45,16 @@ class ModelWorld:
     def alive(self) -> list[ModelConsumer]:
         return [consumer for consumer in self.consumers if consumer.is_alive]
 
-    def arrive(self, place: int) -> None:
-        self._deliver(self.on_its_way.pop(place))
+    def arrive(self, index: int) -> None:
+        self._deliver(self.on_its_way.pop(index))
 
-    def arrive_again(self, place: int) -> None:
+    def arrive_again(self, index: int) -> None:
         """As a duplicate: its response is lost."""
-        attempt = self.on_its_way[place]
+        attempt = self.on_its_way[index]
         self._handle(attempt.request, attempt.consumer)
 
     def lose_answer(self, number: int) -> None:
-        """The connection of a consumer that waits breaks."""
+        """The connection of a waiting consumer breaks."""
         attempt = self.alive()[number].current
         if attempt is not None and attempt.answer is not None:
             attempt.answer.abandon()
@@ -70,7 +71,7 @@ class ModelWorld:
             self.shard.wait(1000)
             self.check_group()
 
-    # --- Inside
+    # --- Delivery
 
     def _send(self, attempt: Attempt) -> None:
         if self.is_calm:
@@ -97,7 +98,7 @@ class ModelWorld:
         if not attempt.is_given_up:
             attempt.consumer.hear(response)
 
-    # --- What must hold
+    # --- Invariants
 
     def _check_assignment(self, identity: str, generation: int, assignment: bytes) -> None:
         assert generation >= self._last_assigned, f"generation {generation} after {self._last_assigned}"
@@ -139,7 +140,7 @@ class ModelWorld:
         self._check_timers(group)
 
     def _check_timers(self, group: ClassicGroup) -> None:
-        """Nothing is waited for without an end, and nothing is left of who is gone."""
+        """Every wait has an end, and no state of removed members is left."""
         scheduled = {key for key in self.shard.timers.keys if isinstance(key, tuple)}
         known = {("classic session", GROUP, member_id) for member_id in (*group.members, *group.pending_members)}
         assert {key for key in scheduled if key[0] == "classic session"} <= known

@@ -1,11 +1,11 @@
-"""The stage for transcripts of classic groups: named clients, one group, virtual time.
+"""The commands of the transcripts of classic groups: named clients, one group, virtual time.
 
 shard [setting=value ...]       begins
 join NAME [option=value ...]    JoinGroup; options are remembered: version, instance, protocols=range,roundrobin,
                                 topics=a,b, session, rebalance, type; id=... (or id=none) for this once
 sync NAME [A=0,1 B=2 ...]       SyncGroup, with the partitions for each client if NAME is to assign
 beat NAME [generation=n]        Heartbeat
-commit NAME [generation=n]      whether it may commit offsets
+commit NAME [generation=n]      whether the member may commit offsets
 leave NAME ... [version=n]      LeaveGroup, of several at once by version 3 and later
 hang-up NAME                    its connection closes while it waits
 restart NAME                    it forgets its id, and joins as another process
@@ -215,7 +215,7 @@ class ClassicStage:
                 f" has {member.member_assignment.decode() or 'nothing'}"
             )
 
-    # --- Sending and hearing
+    # --- Requests and responses
 
     def _send(self, client: Client, version: int, request: Request) -> None:
         caller = Caller(client.name, "host", version)
@@ -264,7 +264,7 @@ class ClassicStage:
         ]
         self._tell(f"{client.name} <- {', '.join(left) or _error(response.error_code) or 'left'}")
 
-    # --- Telling
+    # --- Text of the transcript
 
     def _client(self, name: str) -> Client:
         return self._clients.setdefault(name, Client(name))
@@ -289,7 +289,7 @@ class ClassicStage:
             self.story.append(f"= {state}")
 
     def _long(self, member_id: str) -> str:
-        """A member id as it is, from the short form of the story."""
+        """The full member id for its short form in the transcript."""
         name, _, number = member_id.rpartition("-")
         return member_id if not number.isdigit() or len(number) > 6 else f"{name}-{_uuid(int(number))}"
 
@@ -313,7 +313,7 @@ def _error(code: int) -> str:
 
 
 def _subscription(topics: str) -> bytes:
-    """Version 0 of what a consumer subscribes with: its version, the topics, no user data."""
+    """A consumer's subscription in version 0: its version, the topics, no user data."""
     names = topics.split(",")
     out = b"\0\0" + len(names).to_bytes(4, "big")
     for name in names:

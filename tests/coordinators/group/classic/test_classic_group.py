@@ -1,4 +1,4 @@
-"""A classic group as callers see it that do not know its protocol."""
+"""A classic group through the interface that groups of both protocols share."""
 
 import pytest
 
@@ -28,7 +28,7 @@ def commit_error(
 
 
 def rebalancing(shard: ClassicShard) -> ClassicGroup:
-    """A group of two that joins again; the leader is there already."""
+    """A group of two members in a rebalance; the leader has joined already."""
     leader, _ = stable(shard, 2)
     join(shard, leader)
     return group_of(shard)

@@ -1,4 +1,4 @@
-"""What a shard needs of its classic groups besides requests: records, loading, unloading, other protocols."""
+"""What a shard needs from its classic groups besides requests: records, loading, unloading, other protocols."""
 
 from quire.coordinators.group.classic.state import ClassicState
 from quire.coordinators.runtime.result import CoordinatorResult

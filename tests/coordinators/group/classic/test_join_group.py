@@ -15,7 +15,7 @@ def test_ids_that_were_given_out_are_bounded_and_the_oldest_goes_first() -> None
     assert not join(shard, ids[2], version=4).done
 
 
-def test_members_are_bounded_whatever_the_setting_says() -> None:
+def test_the_number_of_members_has_a_limit_for_any_setting() -> None:
     shard = shard_at_once()
     for _ in range(MEMBERS_LIMIT):
         join(shard)

@@ -31,7 +31,7 @@ def test_the_winner_is_supported_by_all_and_preferred_by_most(ballots: list[dict
     assert vote.winner(ballots) == next(name for name in choices if choices.count(name) == most)
 
 
-def test_an_empty_group_supports_whatever_comes() -> None:
+def test_an_empty_group_supports_any_protocol() -> None:
     vote = ProtocolVote()
     assert vote.supports_any(["range"])
     vote.enter({"range": b""})

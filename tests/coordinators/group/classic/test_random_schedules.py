@@ -1,5 +1,6 @@
 """Consumers that join, leave, die and resubscribe, while requests are late, lost, duplicated and out of order, records
-are committed late or never, the coordinator moves and clocks jump: what holds all the time, and what at the end.
+are committed late or never, the coordinator moves and clocks jump: the invariants that hold all the time, and those
+that hold at the end.
 """
 
 from hypothesis import given, settings

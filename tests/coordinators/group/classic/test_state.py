@@ -1,4 +1,4 @@
-"""The states of a classic group and what may follow what."""
+"""The states of a classic group and their transitions."""
 
 import pytest
 

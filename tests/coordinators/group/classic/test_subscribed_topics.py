@@ -1,4 +1,4 @@
-"""Which topics consumers say they read."""
+"""The topics in the subscriptions of consumers."""
 
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,7 +1,8 @@
-"""A consumer of the classic protocol, as clients have them: it may have to share a group with those of the new one.
+"""A consumer of the classic protocol, which may share a group with consumers of the newer protocol.
 
-An eager one gives up everything before it joins. A cooperative one reports what it has, gives up what it was not
-assigned, and joins again. A leader assigns partitions in turns, and if cooperative none that another member still owns.
+An eager consumer gives up all partitions before it joins. A cooperative one reports what it owns, gives up what it was
+not assigned, and joins again. A leader assigns partitions round robin; if it is cooperative, it assigns none that
+another member still owns.
 """
 
 from typing import Any
@@ -23,7 +24,7 @@ from quire.protocol.messages.sync_group import SyncGroupRequest, SyncGroupReques
 from tests.coordinators.group.consumer.consumer_shard import GROUP, ConsumerShard
 
 JOIN, SYNC, BEAT, LEAVE = 9, 5, 4, 5
-"""The versions it speaks."""
+"""The versions of its requests."""
 SUBSCRIPTION = 3
 Partitions = dict[str, set[int]]
 
@@ -59,7 +60,7 @@ class ClassicConsumer:
         return joining.done and isinstance(joining.value, JoinGroupResponse) and bool(joining.value.members)
 
     def sync(self, joining: Pending[Any]) -> str:
-        """After the answer to its JoinGroup, if there is one: the assignment, or what it is told instead."""
+        """After the response to its JoinGroup, if there is one: the assignment, or the error."""
         if not joining.done:
             return "has to wait"
         refusal, syncing = self.ask_for_assignment(joining.value)
@@ -68,7 +69,7 @@ class ClassicConsumer:
         return self.take_assignment(syncing.value) if syncing.done else "has to wait"
 
     def ask_for_assignment(self, joined: Any) -> tuple[str, Pending[Any] | None]:
-        """Having joined, or why not."""
+        """The response to its JoinGroup, or the error."""
         code = self._code(joined)
         if code is not ErrorCode.NONE:
             return self._refused(code), None
@@ -169,7 +170,7 @@ class ClassicConsumer:
 
 
 def owners_of(joined: JoinGroupResponse) -> dict[tuple[str, int], str]:
-    """The partitions that members say they have. Eager ones have none when they join."""
+    """The partitions that members report to own. Eager members own none when they join."""
     owners: dict[tuple[str, int], str] = {}
     for member in joined.members:
         said: ConsumerProtocolSubscription = decoder(ConsumerProtocolSubscription, SUBSCRIPTION)(member.metadata, 2)[0]

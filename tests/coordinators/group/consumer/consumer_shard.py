@@ -1,4 +1,4 @@
-"""A shard with consumer groups, and topics for them to read."""
+"""A shard with consumer groups, and the topics that they read."""
 
 from collections.abc import Mapping
 
@@ -27,7 +27,7 @@ class ConsumerShard(SimShard[GroupMachine]):
     # --- Topics
 
     def put_topic(self, name: str, partitions: int) -> None:
-        """Creates a topic or makes it grow."""
+        """Creates a topic or adds partitions to it."""
         image = self.image.copy()
         known = image.topic(name)
         if known is None:
@@ -70,7 +70,7 @@ class ConsumerShard(SimShard[GroupMachine]):
 
 
 def topic_id(name: str, creation: int = 0) -> bytes:
-    """The name itself can be read in it; a topic that is created again has another one."""
+    """The id contains the name; a topic that is created again has another id."""
     return name.encode()[:14].ljust(14, b"\0") + (creation & 0xFFFF).to_bytes(2)
 
 
@@ -92,7 +92,7 @@ def join(member_id: str, *topics: str, **fields: object) -> ConsumerGroupHeartbe
 def beat(
     member_id: str, epoch: int, owned: Mapping[bytes, set[int]] | None = None, **fields: object
 ) -> ConsumerGroupHeartbeatRequest:
-    """A later request, with what the member owns or without a word about it."""
+    """A later request, with the partitions that the member owns or without them."""
     request = ConsumerGroupHeartbeatRequest(group_id=GROUP, member_id=member_id, member_epoch=epoch)
     if owned is not None:
         request.topic_partitions = [

@@ -1,4 +1,4 @@
-"""A consumer of the new protocol for random schedules: what it knows, what it owns, and what it sends next."""
+"""A consumer of the newer protocol for random schedules: what it knows, what it owns, and what it sends next."""
 
 import re
 from dataclasses import dataclass, field
@@ -13,7 +13,8 @@ Partitions = set[tuple[bytes, int]]
 
 @dataclass
 class SimConsumer:
-    """A consumer as clients are: one request at a time, partitions given up when it is told to, and confirmed."""
+    """Behaves like a client: it sends one request at a time, revokes partitions when it is told to, and confirms
+    that."""
 
     name: str
     topics: tuple[str, ...]
@@ -27,7 +28,7 @@ class SimConsumer:
     unconfirmed: bool = False
     new_topics: tuple[str, ...] | None = None
     full: bool = True
-    """After anything went wrong it says everything about itself."""
+    """After an error it sends all fields."""
     alive_until_ms: float = 0.0
     incarnation: int = 0
 
@@ -53,7 +54,7 @@ class SimConsumer:
         return request
 
     def exchange(self, shard: ConsumerShard, *, gives_up: bool = True) -> None:
-        """A request and its answer, both heard."""
+        """Sends a request and receives the response; neither is lost."""
         if gives_up and not self.owned <= self.told:
             self.owned &= self.told
             self.unconfirmed = True

@@ -1,7 +1,8 @@
-"""The commands of the transcripts: consumers that send what they know, obey, and a coordinator that writes records.
+"""The commands of the transcripts: consumers that send heartbeats and follow the responses, and a coordinator that
+writes records.
 
-A member remembers its epoch, what it was told to have and what it has; with each `beat` it takes and gives up
-partitions as it was told, and says so. `keeping` lets it hold on to what it has.
+A member remembers its epoch, its assignment and the partitions that it owns; with each `beat` it takes and revokes
+partitions as assigned, and reports them. With `keeping` it revokes nothing.
 """
 
 import re
@@ -38,7 +39,7 @@ class Story:
         self.consumers: dict[str, Consumer] = {}
         self.classic: dict[str, ClassicConsumer] = {}
 
-    # --- What consumers do
+    # --- Consumers
 
     def join(self, name: str, *topics: str, **options: str) -> None:
         consumer = Consumer(options.get("id", name), options.get("instance"))
@@ -69,7 +70,7 @@ class Story:
         self._send(name, request)
 
     def send(self, name: str, **options: str) -> None:
-        """A request just as it is written here. Of a late one the consumer does not get the answer."""
+        """Sends a request exactly as written. The consumer gets no response to a late one."""
         consumer = self.consumers[name]
         request = beat(options.get("id", consumer.member_id), int(options.get("epoch", consumer.epoch)))
         request.instance_id = options.get("instance", consumer.instance_id)
@@ -84,15 +85,15 @@ class Story:
         epoch = -2 if "statically" in options else -1
         self._send(name, beat(consumer.member_id, epoch, instance_id=consumer.instance_id))
 
-    # --- What consumers of the classic protocol do
+    # --- Consumers of the classic protocol
 
     def old(self, name: str, *topics: str, **options: str) -> None:
-        """There is such a consumer; it has not said anything yet."""
+        """Creates such a consumer, which has not sent anything yet."""
         is_cooperative = "cooperative" in options
         self.classic[name] = ClassicConsumer(self.shard, name, topics, options.get("instance"), is_cooperative)
 
     def rejoin(self, *names: str) -> None:
-        """They join, all at once, and then ask for their assignments, the leader first."""
+        """They all join at the same time, and then ask for their assignments, the leader first."""
         consumers = [self.classic[name] for name in names]
         joining = {consumer.name: consumer.join() for consumer in consumers}
         self.shard.wait(0)
@@ -112,7 +113,7 @@ class Story:
         self.told.append(f"{name} <- {self.classic.pop(name).leave()}")
         self.shard.wait(0)
 
-    # --- What happens around them
+    # --- Events in the cluster
 
     def topic(self, name: str, partitions: str) -> None:
         self.shard.put_topic(name, int(partitions))
@@ -124,7 +125,7 @@ class Story:
         self.shard.wait(int(duration_ms))
 
     def reload(self) -> None:
-        """Another node takes over: it knows what is in the log."""
+        """Another node takes over, and replays the log."""
         self.shard.reload()
 
     def describe(self) -> None:
@@ -146,7 +147,7 @@ class Story:
             name = _without_uuids(member.member_id)
             self.told.append(f"{name} in epoch {member.member_epoch} has {has} of {self._show(should)}")
 
-    # --- Telling
+    # --- Text of the transcript
 
     def _send(
         self, name: str, request: ConsumerGroupHeartbeatRequest, version: int = 1, *, is_late: bool = False
@@ -169,7 +170,7 @@ class Story:
         told = assigned(answer)
         if told is not None:
             consumer.told = told
-            # Whatever it is told, it confirms.
+            # It confirms every assignment.
             consumer.reported = None
 
     def _written(self, record: StateRecord) -> None:
@@ -245,7 +246,7 @@ class Story:
 
 
 def _without_uuids(text: str) -> str:
-    """Ids that the coordinator makes begin with what a client is known as."""
+    """Member ids that the coordinator generates begin with the client id."""
     return re.sub(r"-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", "", text)
 
 

@@ -11,7 +11,8 @@ ORDERS = topic_id("orders", -1)
 
 @pytest.fixture
 def group() -> ConsumerGroup:
-    """Alice is in epoch 4: she has partition 0 since epoch 2 and partition 1 since epoch 4; bob has been there."""
+    """Alice is in epoch 4: she has owned partition 0 since epoch 2 and partition 1 since epoch 4; bob owned it
+    before."""
     shard = ConsumerShard({"group.consumer.assignment.interval.ms": "0"})
     shard.put_topic("orders", 2)
     shard.heartbeat(join("alice", "orders"))

@@ -51,7 +51,7 @@ def refused(answer: ConsumerGroupHeartbeatResponse | ApiError) -> ErrorCode:
 # --- Replay
 
 
-def test_a_group_is_read_whatever_order_compaction_left_its_records_in(shard: ConsumerShard) -> None:
+def test_a_group_is_replayed_from_its_records_in_any_order_that_compaction_leaves(shard: ConsumerShard) -> None:
     current = CurrentAssignment(7, 6, MemberState.STABLE, {ORDERS: {0: 5}})
     written = [
         records.current_assignment(GROUP, "alice", current),
@@ -163,7 +163,7 @@ def test_a_deleted_group_stays_deleted_after_a_reload(shard: ConsumerShard) -> N
     assert GROUP not in shard.groups
 
 
-# --- Being a group among others
+# --- Beside other groups
 
 
 def test_a_group_describes_itself(shard: ConsumerShard) -> None:

@@ -20,7 +20,7 @@ def cooperative(shard: ConsumerShard, name: str) -> ClassicConsumer:
 
 
 def with_everything(shard: ConsumerShard) -> ClassicConsumer:
-    """Ada, who has read all alone."""
+    """Ada, who has read all partitions alone."""
     ada = cooperative(shard, "ada")
     joining = ada.join()
     shard.wait(0)
@@ -48,7 +48,7 @@ def test_a_partition_that_a_member_is_about_to_lose_is_not_free_yet(shard: Consu
     # The new generation has only 0 and 2 for ada, who has not been told yet.
     assert given_to_alice(shard) == set()
     assert owned_in_group(shard, ada.member_id) == ALL
-    # She gives the others up, and says so: now they are free.
+    # She revokes the others and reports it, so they are free.
     assert syncing is not None
     assert ada.take_assignment(syncing.value).endswith("has orders 0,2")
     while ada.beat() == "REBALANCE_IN_PROGRESS":

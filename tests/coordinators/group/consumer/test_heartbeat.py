@@ -12,8 +12,10 @@ ORDERS = topic_id("orders", -1)
 
 @pytest.fixture
 def shard() -> ConsumerShard:
-    """Alice is in epoch 3 with both partitions, and should give one up. Her last response, which gave her the second
-    partition, is lost: she believes that she is in epoch 2 with one."""
+    """Alice is in epoch 3 with both partitions, and should give one up.
+
+    Her last response, which gave her the second partition, is lost: she believes that she is in epoch 2 with one.
+    """
     shard = ConsumerShard({"group.consumer.assignment.interval.ms": "0"})
     shard.put_topic("orders", 1)
     shard.heartbeat(join("alice", "orders"))

@@ -1,4 +1,4 @@
-"""The group's metadata hash equals Apache Kafka's: values that its own code gives for the same topics."""
+"""The group's metadata hash equals Apache Kafka's: the values are from Kafka's own code for the same topics."""
 
 import pytest
 

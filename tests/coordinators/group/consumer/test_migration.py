@@ -1,5 +1,5 @@
-"""What prevents a group from changing its protocol, and what members of the classic protocol may not do in the
-newer.
+"""What prevents a group from changing its protocol, and what members of the classic protocol may not do in a consumer
+group.
 """
 
 from typing import Any
@@ -64,7 +64,7 @@ def classic_shard(*members: MemberMetadata, protocol_type: str = "consumer", **s
 
 
 def refusal(shard: ConsumerShard) -> str:
-    """Of a consumer of the newer protocol; the group stays what it is."""
+    """The heartbeat of a consumer of the newer protocol; the group keeps its protocol."""
     answer = shard.heartbeat(join("alice", "orders"))
     assert isinstance(answer, ApiError) and answer.code is ErrorCode.GROUP_ID_NOT_FOUND
     assert isinstance(shard.groups[GROUP], ClassicGroup)
@@ -166,7 +166,7 @@ def test_a_group_that_must_not_change_stays_classic(policy: str) -> None:
 
 
 def mixed_shard(**settings: str) -> ConsumerShard:
-    """Alice has just joined in epoch 8. Of the others b has one partition too many."""
+    """Alice has just joined in epoch 8. Of the others, b has one partition too many."""
     shard = classic_shard(member("a", 0, 1), member("b", 2, 3), **settings)
     shard.heartbeat(join("alice", "orders"))
     return shard
@@ -263,7 +263,7 @@ def test_members_leave_together_or_by_their_names() -> None:
 
 
 def test_members_are_not_asked_to_join_while_a_target_is_being_made(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Joining would bring them nothing yet."""
+    """Joining again would not give them partitions yet."""
     monkeypatch.setattr(target, "_MOST_AT_ONCE", 0)
     shard = mixed_shard()
     assert shard.group.group_epoch > shard.group.assignment_epoch
@@ -283,7 +283,7 @@ def test_a_join_that_comes_late_confirms_nothing() -> None:
     assert shard.group.owners[ORDERS] == {0: "a", 1: "a", 2: "b"}
 
 
-# --- What waits meanwhile
+# --- Waiting requests
 
 
 def test_requests_that_wait_in_a_converted_group_are_answered_even_if_the_conversion_cannot_be_written() -> None:

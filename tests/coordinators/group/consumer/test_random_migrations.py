@@ -1,9 +1,9 @@
-"""Consumers of both protocols come and go in one group, which changes its protocol as they do.
+"""Consumers of both protocols join and leave one group, which changes its protocol accordingly.
 
 The promises are those of `test_random_schedules`, through every change of protocol: no partition has two owners, the
-number that is the group's epoch or generation never goes back, and left alone the group comes to rest with all its
-partitions read. Consumers of the classic protocol are eager, and give up everything before they join, or cooperative,
-and give up only what they are no longer assigned, when they are told.
+number that is the group's epoch or generation never goes back, and if nothing more happens, the group becomes stable
+with all its partitions assigned. Consumers of the classic protocol are eager, and give up everything before they join,
+or cooperative, and give up only what they are no longer assigned, when they are told.
 """
 
 from typing import Any
@@ -23,7 +23,7 @@ CLASSIC_SESSION_MS = 10_000
 
 
 class OldConsumer:
-    """A consumer of the classic protocol, step by step: it joins, asks for its assignment, and stays."""
+    """A consumer of the classic protocol, step by step: it joins, asks for its assignment, and sends heartbeats."""
 
     def __init__(self, shard: ConsumerShard, name: str, instance_id: str | None, is_cooperative: bool) -> None:
         self.client = ClassicConsumer(shard, name, ("orders",), instance_id, is_cooperative)
@@ -121,7 +121,7 @@ class Migrations(RuleBasedStateMachine):
 
     @rule(number=st.integers(0, 2), to_new=st.booleans())
     def a_static_one_changes_its_protocol(self, number: int, to_new: bool) -> None:
-        """It stops without a word, or says that it will be back, and comes back under the same name."""
+        """A static member stops with or without a request, and returns under the same instance id."""
         if to_new and number < len(self.old) and self.old[number].client.instance_id is not None:
             instance_id = self.old.pop(number).client.instance_id
             self.names += 1
@@ -177,7 +177,7 @@ class Migrations(RuleBasedStateMachine):
         assert group.type.value == ("consumer" if self.new else "classic")
         assert sorted(partition for _, partitions in self._owned() for partition in partitions) == [0, 1, 2, 3]
 
-    # --- Inside
+    # --- Helpers
 
     def _owned(self) -> list[tuple[str, set[int]]]:
         if not hasattr(self, "old"):

@@ -49,7 +49,7 @@ class Groups(RuleBasedStateMachine):
             self.come(("orders",), None, number == 1, 900_000)
             self.beat([0, 1, 0, 1, 2])
 
-    # --- What consumers do
+    # --- Consumers
 
     @rule(
         topics=SUBSCRIPTIONS,
@@ -112,7 +112,7 @@ class Groups(RuleBasedStateMachine):
                 self._deliver(beat(consumer.member_id, -1, instance_id=consumer.instance_id))
 
     def _restart(self, consumer: SimConsumer) -> None:
-        """A static member comes back under another member id."""
+        """A static member returns under another member id."""
         if consumer.instance_id is not None and consumer.epoch > 0:
             self._deliver(beat(consumer.member_id, -2, instance_id=consumer.instance_id))
             consumer.lose_everything()
@@ -120,7 +120,7 @@ class Groups(RuleBasedStateMachine):
             consumer.member_id = f"{consumer.name}-{consumer.incarnation}"
             self._exchange(consumer)
 
-    # --- What happens around them
+    # --- Events in the cluster
 
     @rule(
         kind=st.sampled_from(["time", "wall clock", "coordinator", "compaction", "topic grows", "topic goes"]),
@@ -137,7 +137,7 @@ class Groups(RuleBasedStateMachine):
         elif kind == "coordinator":
             self._reload(self.shard.log)
         elif kind == "compaction":
-            # Of each key only the last record is left, where it was; then also the tombstones go.
+            # Only the last record of each key is left, at its offset; later the tombstones are removed too.
             last: dict[bytes | None, LogEntry] = {}
             for entry in self.shard.log:
                 last.pop(entry.key, None)
@@ -149,7 +149,7 @@ class Groups(RuleBasedStateMachine):
             self.shard.delete_topic(topic)
 
     def _reload(self, log: list[LogEntry]) -> None:
-        """Another coordinator reads the log and knows all that this one knew."""
+        """Another coordinator replays the log and has the same state."""
         before = self._group()
         self.shard.log = log
         self.shard.reload()
@@ -161,14 +161,14 @@ class Groups(RuleBasedStateMachine):
         now_ms = self.shard.clock.monotonic_ms()
         group = self._group()
         for consumer in self.consumers:
-            # Clients know by themselves when their time is over: that of a session, and that to give something up.
+            # Clients notice by themselves that their session or rebalance timeout has passed.
             is_fenced = group is None or consumer.member_id not in group.members
             if consumer.epoch > 0 and (is_fenced or now_ms >= consumer.alive_until_ms):
                 consumer.lose_everything()
 
     @rule()
     def a_turn_passes(self) -> None:
-        """Of a target that is being made in turns."""
+        """Runs a turn of a target that is computed in turns."""
         if any(key == ("target", GROUP) for key in self.shard.timers.keys):
             self.shard.clock.step()
 
@@ -216,7 +216,7 @@ class Groups(RuleBasedStateMachine):
         }
         assert {partition for consumer in self.consumers for partition in consumer.owned} == wanted
 
-    # --- Inside
+    # --- Helpers
 
     def _group(self) -> ConsumerGroup | None:
         if not hasattr(self, "shard"):
@@ -235,14 +235,16 @@ class Groups(RuleBasedStateMachine):
 
 
 def _is_told_apart_by_order_alone(request: ConsumerGroupHeartbeatRequest, sender: SimConsumer) -> bool:
-    """Nothing in it says that it is not the newest: then it is up to the connection to keep the order. So it is within
-    an epoch, and with what a member subscribes to: it may want something else when it joins again."""
+    """Whether nothing in the request shows that it is outdated, so that only the connection keeps the order.
+
+    This is the case within an epoch, and for subscriptions: a member may subscribe to other topics when it joins again.
+    """
     names = request.subscribed_topic_names
     return sender.epoch == request.member_epoch or (names is not None and names != list(sender.topics))
 
 
 class GroupsWithTargetsInTurns(Groups):
-    """As if every group were so large that its target takes many turns, between which anything may happen."""
+    """Every target takes many turns, as in a very large group, and anything may happen between them."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -11,7 +11,7 @@ SESSION_MS = 45_000
 
 
 class Watched:
-    """Sessions on virtual time; `gone` has the fenced members, with the time."""
+    """Sessions on virtual time; `gone` has the fenced members with the times."""
 
     def __init__(self) -> None:
         self.clock = SimClock()
@@ -73,7 +73,7 @@ def test_a_session_of_another_length_counts_from_now_on() -> None:
 
 
 @pytest.mark.parametrize("jump_ms", [-3_600_000, -60_000, 60_000, 3_600_000])
-def test_a_member_that_is_heard_stays_when_the_wall_clock_jumps(jump_ms: int) -> None:
+def test_a_member_that_sends_heartbeats_stays_when_the_wall_clock_jumps(jump_ms: int) -> None:
     watched = Watched()
     watched.renew("alice")
     for beat in range(100):

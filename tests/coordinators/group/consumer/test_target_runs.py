@@ -90,7 +90,7 @@ def test_members_that_leave_during_the_computation_get_nothing(shard: ConsumerSh
 def test_a_static_member_that_returns_under_another_id_during_the_computation_keeps_its_share(
     shard: ConsumerShard,
 ) -> None:
-    """Its target went from the old id to the new one: what was computed for the old one is of no use."""
+    """The topic id has changed, so what was computed for the old id is useless."""
     answered(shard.heartbeat(join("alice", "orders")))
     answered(shard.heartbeat(join("bob-1", "orders", instance_id="bob")))
     shard.wait(0)
@@ -143,7 +143,7 @@ def test_a_target_that_the_log_does_not_take_is_not_computed_again_until_the_gro
 
 
 def test_four_hundred_members_and_eighty_thousand_partitions_do_not_block_the_loop() -> None:
-    """In turns whose work is bounded, for members whose subscriptions all differ; all of it is assigned in the end."""
+    """The work of each turn is bounded, even if all subscriptions differ; at the end every partition is assigned."""
     shard = ConsumerShard(AT_ONCE | {"group.consumer.max.size": "400"})
     image = ClusterImage(offset=1)
     for number in range(396):

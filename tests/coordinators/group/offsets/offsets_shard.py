@@ -1,4 +1,4 @@
-"""A shard with committed offsets and nothing else: the test decides what its groups answer."""
+"""A shard with committed offsets and nothing else: the test sets what its groups answer."""
 
 from collections.abc import Mapping, Sequence
 
@@ -168,13 +168,13 @@ class OffsetsMachine:
 
 
 class OffsetsShard(SimShard[OffsetsMachine]):
-    """Speaks in topics, partitions and offsets; errors come back as they are."""
+    """Requests and responses in terms of topics, partitions and offsets; errors are returned unchanged."""
 
     def __init__(self, partitions: Mapping[str, int], settings: Mapping[str, str] | None = None) -> None:
         super().__init__(OffsetsMachine, settings, image=topics(partitions))
 
     def group(self, group_id: str) -> ScriptedGroup:
-        """Made where there is none yet."""
+        """Creates the group if it does not exist."""
         group = self.machine.groups.setdefault(group_id, ScriptedGroup(group_id))
         assert isinstance(group, ScriptedGroup)
         return group
@@ -256,7 +256,7 @@ class OffsetsShard(SimShard[OffsetsMachine]):
     def partition(
         self, group_id: str, topic: str, partition: int, *, require_stable: bool = False
     ) -> OffsetFetchResponsePartitions:
-        """What OffsetFetch says of one partition."""
+        """The result of OffsetFetch for one partition."""
         asked = [OffsetFetchRequestTopics(name=topic, partition_indexes=[partition])]
         answer = self.fetch_group(
             OffsetFetchRequestGroup(group_id=group_id, topics=asked), require_stable=require_stable

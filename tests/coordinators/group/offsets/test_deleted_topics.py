@@ -126,7 +126,7 @@ def test_the_offset_that_waited_for_a_transaction_of_the_new_topic_goes_when_tha
 
 
 def test_a_topic_that_this_node_does_not_know_yet_is_not_a_deleted_one() -> None:
-    """Where the offset does not say which topic it belongs to."""
+    """Offsets without a topic id."""
     shard = OffsetsShard({"a": 1, "b": 1})
     shard.commit_offsets("g", {A: 5, B: 6}, version=4, retention_ms=10_000)
     shard.image = ClusterImage()
@@ -138,7 +138,7 @@ def test_a_topic_that_this_node_does_not_know_yet_is_not_a_deleted_one() -> None
     assert shard.all_offsets("g") == {B: 6}
 
 
-def test_a_topic_that_goes_while_its_offsets_are_loaded_is_noticed_in_the_end() -> None:
+def test_a_topic_that_is_deleted_while_its_offsets_are_loaded_is_noticed_at_the_end() -> None:
     shard = shard_of()
     loaded = Offsets.loaded
 
@@ -170,7 +170,7 @@ def test_many_offsets_are_deleted_in_steps(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_only_topics_that_changed_are_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every shard is told of every change, and may know thousands of topics."""
+    """Every shard is notified of every change, and may have offsets of thousands of topics."""
     shard = OffsetsShard({f"t{number}": 1 for number in range(100)})
     shard.commit_offsets("g", {(f"t{number}", 0): 1 for number in range(100)})
     looked_at: list[str] = []

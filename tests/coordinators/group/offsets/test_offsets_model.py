@@ -1,8 +1,8 @@
 """Committed offsets against a model: commits, transactions and deletes in any order, with appends that fail, reloads of
 whole and of compacted logs, and time that jumps.
 
-An offset is what the last commit in the log says, of those that were not in a transaction or in one that is committed;
-a delete ends what stands before it.
+An offset is that of the last commit in the log that was not in a transaction, or was in a committed one; a delete
+removes all earlier commits.
 """
 
 from collections.abc import Iterable
@@ -41,7 +41,7 @@ GROUPS, PRODUCERS = ("g", "h"), (1, 2)
 PARTITIONS = [("a", 0), ("a", 1)]
 Key = tuple[str, str, int]
 KEYS: list[Key] = [("g", "a", 0), ("g", "a", 1), ("h", "a", 0)]
-"""Few, so that much happens to each."""
+"""Few, so that many operations affect each."""
 
 keys = st.sampled_from(KEYS)
 producers = st.sampled_from(PRODUCERS)
@@ -69,7 +69,7 @@ Event = Commit | Delete | End
 
 
 class Known(NamedTuple):
-    """What a history comes down to."""
+    """The result of a history."""
 
     committed: dict[Key, Commit]
     pending: dict[Key, list[Commit]]
@@ -110,7 +110,7 @@ class OffsetsModel(RuleBasedStateMachine):
         self.history: list[Event] = []
         """What is in the log, in its order."""
         self.held: list[Event] = []
-        """What was asked for and is not known to be in the log."""
+        """Requests that are not known to be in the log."""
 
     # --- Requests
 
@@ -168,7 +168,7 @@ class OffsetsModel(RuleBasedStateMachine):
         if key in now.committed or key in now.pending:
             self.took(Delete(key))
 
-    # --- Appends that wait and fail
+    # --- Pending and failed appends
 
     @rule(kept=st.one_of(st.none(), st.integers(0, 3)))
     def hold_or_fail(self, kept: int | None) -> None:
@@ -217,7 +217,7 @@ class OffsetsModel(RuleBasedStateMachine):
             assert now.committed[key].time_ms <= self.shard.clock.now_ms() - RETENTION_MS
             self.history.append(Delete(key))
 
-    # --- What must always hold
+    # --- Invariants
 
     @property
     def everything(self) -> list[Event]:

@@ -20,7 +20,7 @@ def shard_of() -> OffsetsShard:
 
 
 def stable(shard: OffsetsShard) -> int:
-    """The offset, or minus the error, of who requires a stable one."""
+    """The offset, or minus the error code, for a client that requires a stable offset."""
     answer = shard.partition("g", *A, require_stable=True)
     return answer.committed_offset if not answer.error_code else -answer.error_code
 

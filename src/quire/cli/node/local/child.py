@@ -38,7 +38,7 @@ class NodeChild:
         self.node = node
         self.pid: int | None = None
         self.address: str | None = None
-        """Where it serves, while it does."""
+        """Its address for clients, while it serves."""
         self.last_line = ""
         self._loop = loop
         self._printed = printed

@@ -1,4 +1,4 @@
-"""The file in which a local cluster is remembered: `quire-cluster.properties`, beside the folders of its nodes.
+"""The file that describes a local cluster: `quire-cluster.properties`, beside the folders of its nodes.
 
     cluster.id=4L6g3nShT-eMCtK--X86sw
     controllers=1@127.0.0.1:9093:JEXY6aqzQY-32P5TStzaFg,...     the first voters, as in --initial-controllers

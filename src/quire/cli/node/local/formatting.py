@@ -86,10 +86,16 @@ def _check_still_formatted(disk: Disk, nodes: list[PlannedNode], description: De
     for node in nodes:
         directory = node.config.metadata_log_dir
         if read_meta(disk, directory) is None:
+            instead = (
+                "choose another folder with --data for a new cluster: this was the only controller, and the metadata "
+                "of the cluster is lost without it."
+                if description.voters.ids == [node.id]
+                else f"run `quire storage format --data {directory} --node-id {node.id} --cluster-id "
+                f"{description.cluster_id} --no-initial-controllers` to start this node without its data."
+            )
             raise DataDirectoryError(
-                f"{directory} is empty, though {FILE_NAME} says that {node.name} was formatted: restore it, or run "
-                f"`quire storage format --data {directory} --node-id {node.id} --cluster-id {description.cluster_id} "
-                "--no-initial-controllers` to start this node without its data."
+                f"{directory} is empty, though {FILE_NAME} says that {node.name} was formatted: restore it, or "
+                f"{instead}"
             )
 
 

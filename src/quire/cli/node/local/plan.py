@@ -14,7 +14,7 @@ from quire.cli.node.local.ports import ReservedPorts
 from quire.config.broker_config import BrokerConfig
 from quire.config.errors import ConfigError
 from quire.config.listeners import Listener
-from quire.config.standalone import replication_defaults
+from quire.config.standalone import check_replication, replication_defaults
 from quire.config.topology import Topology
 from quire.raft.replicas import Endpoint, ReplicaKey, Voter, VoterSet
 from quire.seams import Random
@@ -63,6 +63,7 @@ def plan_nodes(
     for node_id in range(1, description.nodes + 1):
         settings = _settings(base, description.voters, node_id, ports)
         planned = PlannedNode(node_id, load_config_of(options, settings, defaults))
+        check_replication(planned.config.get_int, description.nodes)
         _check_ports_differ(planned, used)
         nodes.append(planned)
     return nodes

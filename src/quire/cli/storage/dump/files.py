@@ -15,7 +15,7 @@ Open = Callable[[str], ReadableFile]
 
 
 def dump_file(path: str, wanted: Wanted, open_file: Open) -> Iterator[Fact]:
-    """A `file`, then what is in it, then one fact of its end where it has many."""
+    """A `file` fact, then the contents, then, for files with many entries, a fact about the end."""
     kind = kind_of(path)
     with closing(open_file(path)) as file:
         size = file.size()

@@ -15,7 +15,7 @@ from quire.storage.directory import checkpoints, clean_shutdown, meta_properties
 
 
 class Kind(Enum):
-    """The values are how a person would call it."""
+    """The values are the names that people see."""
 
     LOG = "segment"
     OFFSET_INDEX = "offset index"
@@ -62,7 +62,7 @@ _BY_SUFFIX = {
     file_names.TRANSACTION_INDEX: Kind.TRANSACTION_INDEX,
     snapshot_file.SUFFIX: Kind.METADATA_SNAPSHOT,
 }
-_ORDER = {kind: place for place, kind in enumerate([*_BY_NAME.values(), *_BY_SUFFIX.values()])}
+_ORDER = {kind: number for number, kind in enumerate([*_BY_NAME.values(), *_BY_SUFFIX.values()])}
 
 # Suffixes such as .deleted and .swap do not change the kind of a file.
 _ON_THE_WAY = re.compile(r"((\.[0-9]+)?\.deleted|\.cleaned|\.swap|\.part|\.tmp)+$")
@@ -110,17 +110,17 @@ def in_order(folder: str, names: list[str], is_dir: Callable[[str], bool]) -> li
     """The paths in a folder that dump-log shows, including folders."""
     files = [f"{folder}/{name}" for name in names if kind_of(name) is not None and not is_dir(f"{folder}/{name}")]
     folders = [f"{folder}/{name}" for name in names if is_dir(f"{folder}/{name}")]
-    return sorted(files, key=_place) + sorted(folders, key=_partition_place)
+    return sorted(files, key=_file_order) + sorted(folders, key=_partition_order)
 
 
-def _place(path: str) -> tuple[int, int, str]:
+def _file_order(path: str) -> tuple[int, int, str]:
     kind = kind_of(path)
     assert kind is not None
     offset = base_offset_of(path)
     return (-1 if offset is None else offset, _ORDER[kind], path)
 
 
-def _partition_place(path: str) -> tuple[str, int, str]:
+def _partition_order(path: str) -> tuple[str, int, str]:
     topic, _, partition = _name(path).rpartition("-")
     return (topic, int(partition), path) if partition.isdecimal() else (_name(path), -1, path)
 

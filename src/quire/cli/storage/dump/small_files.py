@@ -86,6 +86,8 @@ def _clean_shutdown(content: bytes, path: str) -> Iterator[Fact]:
 def _registration(content: bytes, path: str) -> Iterator[Fact]:
     said = json.loads(content)
     facts = {"version": said["version"], "broker_epoch": said["brokerEpoch"], "cache_id": said["cacheId"]}
+    if "registering" in said:
+        facts["registering"] = said["registering"]
     yield Fact("properties", facts)
 
 

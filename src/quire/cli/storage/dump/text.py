@@ -204,8 +204,8 @@ def _properties(fields: dict[str, Any]) -> Iterator[str]:
 
 
 def _problem(fields: dict[str, Any]) -> Iterator[str]:
-    place = "" if fields["position"] is None else f" at position {fields['position']}"
-    yield f"  PROBLEM{place}: {fields['reason']}"
+    location = "" if fields["position"] is None else f" at position {fields['position']}"
+    yield f"  PROBLEM{location}: {fields['reason']}"
 
 
 def _number(value: object) -> int:

@@ -1,4 +1,4 @@
-"""What dump-log shows of files."""
+"""Which contents of files dump-log shows."""
 
 from dataclasses import dataclass
 

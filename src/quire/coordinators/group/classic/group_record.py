@@ -67,8 +67,11 @@ def _member_value(member: Member, subscription: bytes, assignment: bytes) -> Mem
 
 
 def matches_current_generation(group: ClassicGroup, value: GroupMetadataValue) -> bool:
-    """Whether only the assignments differ. Then this coordinator has just written the record, and its group has more
-    than the record: pending requests, and all protocols that members support."""
+    """Whether only the assignments differ.
+
+    Then this coordinator has just written the record, and its group has more than the record: pending requests, and all
+    protocols that members support.
+    """
     return (
         group.generation == value.generation
         and group.leader_id == value.leader
@@ -88,8 +91,10 @@ def apply_assignments(group: ClassicGroup, value: GroupMetadataValue) -> None:
 
 
 def restore(group: ClassicGroup, value: GroupMetadataValue) -> None:
-    """Replaces the state of the group by that of the record. No request may wait in the group. A leader that is not a
-    member is dropped."""
+    """Replaces the state of the group by that of the record.
+
+    No request may wait in the group. A leader that is not a member is dropped.
+    """
     for member in list(group.members.values()):
         group.remove(member)
     group.leader_id = value.leader or NO_LEADER

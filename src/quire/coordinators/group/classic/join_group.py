@@ -102,8 +102,10 @@ class JoinGroup:
     # --- Limits
 
     def _has_room(self, group: ClassicGroup, member_id: str) -> bool:
-        """The join phase takes the first members up to the limit. So a group that became too large, because the limit
-        was lowered, loses the members that join last."""
+        """The join phase takes the first members up to the limit.
+
+        So a group that became too large, because the limit was lowered, loses the members that join last.
+        """
         limit = min(self._config.get_int("group.max.size"), MEMBERS_LIMIT)
         if group.is_empty:
             return True

@@ -81,8 +81,11 @@ class Member:
 
     @property
     def may_expire(self) -> bool:
-        """A member that waits sends no heartbeats. A new member expires even so: if its client gave up and joined under
-        another id, every rebalance would wait for it."""
+        """A member that waits sends no heartbeats.
+
+        A new member expires even so: if its client gave up and joined under another id, every rebalance would wait for
+        it.
+        """
         return self.is_new or (self.awaiting_join is None and self.awaiting_sync is None)
 
     def has_same_protocols(self, protocols: Protocols) -> bool:

@@ -33,8 +33,11 @@ class ProtocolVote:
         return any(self._supporters.get(name, 0) == self._members for name in names)
 
     def winner(self, ballots: Collection[Protocols]) -> str:
-        """The protocol with the most votes. Each member votes for its first choice among those that all support. Of
-        several with the same number, the one that was voted for first."""
+        """The protocol with the most votes.
+
+        Each member votes for its first choice among those that all support. Of several with the same number, the one
+        that was voted for first.
+        """
         votes: dict[str, int] = {}
         for ballot in ballots:
             choice = next(name for name in ballot if self._supporters[name] == self._members)

@@ -39,8 +39,10 @@ class Goal(NamedTuple):
 
 
 def reconcile(current: CurrentAssignment, goal: Goal, owned: Owned | None) -> CurrentAssignment:
-    """The next assignment of the member, which may be the current one. `owned` is None if the member did not report its
-    partitions, or reported them before it got its last response."""
+    """The next assignment of the member, which may be the current one.
+
+    `owned` is None if the member did not report its partitions, or reported them before it got its last response.
+    """
     return _STEPS[current.state](current, goal, owned)
 
 

@@ -64,8 +64,10 @@ def target_records(
 def compute_target(
     group: ConsumerGroup, assignor: str, image: Callable[[], ClusterImage]
 ) -> Turns[Mapping[str, Assignment]]:
-    """The target for the current members. If members or topics change between turns, the group gets a new epoch, and
-    another target is computed for that."""
+    """The target for the current members.
+
+    If members or topics change between turns, the group gets a new epoch, and another target is computed for that.
+    """
     pace = Pace()
     topics_by_subscription: dict[tuple[tuple[str, ...], str], frozenset[bytes]] = {}
     counts: dict[bytes, int] = {}

@@ -1,4 +1,4 @@
-"""Groups for the assignors, and what must be true of every assignment."""
+"""Groups for the assignors, and the invariants of every assignment."""
 
 from collections.abc import Iterable, Mapping
 
@@ -21,7 +21,7 @@ def members(*names: str, topics: Iterable[int], held: Mapping[str, Assignment] |
 
 
 def holding(group: Members, assigned: Mapping[str, Assignment]) -> Members:
-    """The same group, whose members now have what they were assigned."""
+    """The same group, in which each member holds its assignment."""
     return {name: AssignedMember(member.topics, assigned.get(name, {})) for name, member in group.items()}
 
 
@@ -34,12 +34,12 @@ def load(assignment: Assignment) -> int:
 
 
 def moved(before: Mapping[str, Assignment], after: Mapping[str, Assignment]) -> int:
-    """How many partitions were taken from a member that is still there."""
+    """How many partitions were taken from members that are still in the group."""
     return sum(len(partitions(before[name]) - partitions(after[name])) for name in before if name in after)
 
 
 def check_complete(group: Members, counts: PartitionCounts, assigned: Mapping[str, Assignment]) -> None:
-    """Every partition that anybody subscribes to has one owner, who subscribes to it; nothing else has any."""
+    """Every partition with subscribers has one owner, which is one of them; no other partition has an owner."""
     assert assigned.keys() == group.keys()
     owners: dict[tuple[bytes, int], str] = {}
     for name, assignment in assigned.items():
@@ -60,7 +60,7 @@ def counts_of_topics(draw: st.DrawFn, most_topics: int = 5, most_partitions: int
 
 @st.composite
 def held_by(draw: st.DrawFn, names: list[str]) -> dict[str, Assignment]:
-    """Anything at all: partitions that are gone, topics without subscribers, two owners of one partition."""
+    """Arbitrary input: deleted partitions, topics without subscribers, two owners of one partition."""
     numbers = st.frozensets(st.integers(0, 15), min_size=1)
     anything = st.dictionaries(st.integers(0, 6).map(topic), numbers, max_size=4)
     return {name: draw(anything) for name in names}
@@ -70,7 +70,7 @@ def held_by(draw: st.DrawFn, names: list[str]) -> dict[str, Assignment]:
 def any_group(draw: st.DrawFn, most_members: int = 6, most_topics: int = 5) -> Members:
     names = [f"member-{number}" for number in range(draw(st.integers(1, most_members)))]
     held = draw(held_by(names))
-    # One topic more than can exist: subscribing to what is not there yet is fine.
+    # One topic more than exists: members may subscribe to a topic before it is created.
     subscriptions = st.frozensets(st.integers(0, most_topics).map(topic))
     if draw(st.booleans()):
         shared = draw(subscriptions)

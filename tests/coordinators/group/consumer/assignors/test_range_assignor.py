@@ -1,4 +1,4 @@
-"""Range: complete, even within each topic, the same numbers of topics that are alike, and sticky."""
+"""Range: complete, even within each topic, the same partition numbers of co-partitioned topics, and sticky."""
 
 from collections import defaultdict
 

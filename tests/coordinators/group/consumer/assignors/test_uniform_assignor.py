@@ -119,8 +119,8 @@ def test_when_topics_grow_no_member_loses_a_partition(size: int, counts: dict[by
 
 
 def fewest_squares(group: Members, counts: PartitionCounts) -> int:
-    """How even an assignment can be at best, by the simplest way there is: as long as a partition could go from one
-    member to another with at least two less, directly or through others that pass on one of theirs, it goes there."""
+    """The most even loads, computed in the simplest way: as long as a partition can move from one member to another
+    with at least two fewer, directly or through members that pass on one of their own, it moves."""
     held: dict[str, list[bytes]] = {name: [] for name in sorted(group)}
     readers = {each: [name for name in held if each in group[name].topics] for each in counts}
     for each, names in readers.items():
@@ -160,7 +160,7 @@ def test_it_is_as_even_as_the_simplest_way_there_is(group: Members, counts: Part
 
 @given(any_group(), counts_of_topics(), st.data())
 def test_no_more_partitions_move_than_were_free(group: Members, counts: PartitionCounts, data: st.DataObject) -> None:
-    """Also where subscriptions differ: what every member should have, less some, is nearly what it should have."""
+    """Also if subscriptions differ, and members lack some partitions of an even assignment."""
     assigned = assign_uniformly(group, counts)
     lost = {name: frozenset(data.draw(st.sets(st.integers(0, 11)))) for name in group}
     before: dict[str, Assignment] = {
@@ -174,7 +174,7 @@ def test_no_more_partitions_move_than_were_free(group: Members, counts: Partitio
 
 
 def test_four_hundred_members_of_which_half_are_new_take_few_searches(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each full member has to pass on half of its 396 partitions: not one by one."""
+    """Each full member has to pass on half of its 396 partitions, and must not do so one by one."""
     searches = 0
     search = load_levelling._search
 

@@ -43,8 +43,10 @@ def level(holdings: Holdings, pace: Pace) -> Turns[None]:
 
 
 def _pass_on(holdings: Holdings, among: MemberSet, keep: int, fill_up_to: int, pace: Pace) -> Turns[MemberSet]:
-    """Members with more than `keep` pass the rest on to members with less than `fill_up_to`. Returns the members that
-    could not, and those that they can reach."""
+    """Members with more than `keep` pass the rest on to members with less than `fill_up_to`.
+
+    Returns the members that could not, and those that they can reach.
+    """
     loads = holdings.loads
     # Of members with the same load the first ones keep the larger shares.
     givers = sorted(((loads[member], member) for member in positions(among) if loads[member] > keep), reverse=True)
