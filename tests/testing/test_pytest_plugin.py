@@ -184,3 +184,43 @@ def test_clusters_have_as_many_nodes_as_asked_for(tmp_path: Path) -> None:
     """
     output = run_pytest(tmp_path, test_user=tests)
     assert "2 passed" in output and "warning" not in output.lower(), output
+
+
+def test_a_node_that_a_test_has_killed_serves_the_next_one(tmp_path: Path) -> None:
+    tests = """
+        import pytest
+
+        @pytest.fixture(scope="session", params=[1, 2])
+        def quire_nodes(request):
+            return request.param
+
+        def test_kill(quire_cluster):
+            quire_cluster.produce("t", "one")
+            quire_cluster.kill()
+
+        def test_next(quire_cluster):
+            assert [record.value for record in quire_cluster.read_all("t")] == [b"one"]
+            quire_cluster.stop(quire_cluster.nodes[-1])
+
+        def test_last(quire_cluster):
+            assert list(quire_cluster.pids) == quire_cluster.nodes
+    """
+    output = run_pytest(tmp_path, test_user=tests)
+    assert "6 passed" in output, output
+
+
+def test_a_marker_without_a_number_is_explained(tmp_path: Path) -> None:
+    tests = """
+        import pytest
+
+        @pytest.mark.quire_nodes
+        def test_bare(fresh_quire_cluster):
+            pass
+
+        @pytest.mark.quire_nodes("three")
+        def test_text(fresh_quire_cluster):
+            pass
+    """
+    output = run_pytest(tmp_path, test_user=tests)
+    assert "needs the number of nodes, as in @pytest.mark.quire_nodes(3)" in output, output
+    assert "a number of nodes of at least 1, not 'three'" in output, output

@@ -6,7 +6,9 @@ import threading
 import pytest
 from confluent_kafka import Consumer, Producer
 
-from quire.testing import Cluster, ClusterError
+from quire.client.errors import TimedOutError
+from quire.testing import Cluster, ClusterError, records
+from quire.testing.records import Record
 
 PATIENCE_S = 50
 
@@ -60,14 +62,30 @@ def test_reading_waits_for_records_that_are_still_to_come(quire_cluster: Cluster
     later.start()
     assert [record.value for record in quire_cluster.read_all(topic, at_least=2)] == [b"a", b"b"]
     later.join()
-    with pytest.raises(TimeoutError, match=r"waited 2 s for 3 records in topic .*: there are 2"):
+    with pytest.raises(ClusterError, match=r"waited 2 s for 3 records in topic .*: there are 2"):
         quire_cluster.read_all(topic, at_least=3, timeout_s=2)
 
 
 def test_a_time_out_in_the_middle_of_a_read_is_one_like_any_other(quire_cluster: Cluster) -> None:
     topic = quire_cluster.create_topic()
-    with pytest.raises(TimeoutError, match=r"waited 1e-05 s for 3 records in topic .*: (no broker has answered|there)"):
+    with pytest.raises(ClusterError, match=r"waited 1e-05 s for 3 records in topic .*: (no broker has answered|there)"):
         quire_cluster.read_all(topic, at_least=3, timeout_s=0.00001)
+
+
+def test_a_read_that_the_deadline_cuts_short_says_what_was_there_before(
+    quire_cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topic = quire_cluster.create_topic()
+    outcomes = iter([list[Record]()])
+
+    def read(*_: object, **__: object) -> list[Record]:
+        for outcome in outcomes:
+            return outcome
+        raise TimedOutError("there was no response within 0.001 s")
+
+    monkeypatch.setattr(records, "_read_to_the_end", read)
+    with pytest.raises(ClusterError, match=r"waited 0\.1 s for a record in topic .*: there are 0"):
+        quire_cluster.read_all(topic, at_least=1, timeout_s=0.1)
 
 
 def test_only_committed_records_are_read_unless_asked_for(quire_cluster: Cluster) -> None:

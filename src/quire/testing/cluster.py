@@ -46,8 +46,8 @@ class Cluster:
         data_dir: str | Path | None = None,
         start_timeout_s: float = 60.0,
     ) -> None:
-        if nodes < 1:
-            raise ValueError(f"a cluster has at least one node, not {nodes}")
+        if not isinstance(nodes, int) or nodes < 1:
+            raise ValueError(f"a cluster has a number of nodes of at least 1, not {nodes!r}")
         given = None if data_dir is None else Path(data_dir)
         self._nodes = ClusterNodes(nodes, _texts(config), given, start_timeout_s)
         self._faults = RequestedFaults()
@@ -198,7 +198,10 @@ class Cluster:
             raise ClusterError("isolate() needs a cluster of several nodes that is started: Cluster(nodes=3)")
         others = [id_ for id_ in self._nodes.ids if id_ != node] if from_nodes is True else [*(from_nodes or ())]
         for other in others:
-            self._nodes.checked(other)
+            if self._nodes.checked(other) == node:
+                raise ValueError(f"node {node} cannot be isolated from itself: name other nodes in from_nodes")
+        if not others and not from_clients:
+            raise ValueError("nothing would be isolated: say from_nodes, from_clients or both")
         layout.network.isolate(
             node, others, from_clients=from_clients, sent=one_way != "received", received=one_way in (False, "received")
         )
@@ -325,7 +328,7 @@ class Cluster:
     ) -> "list[Record]":
         """All records of a topic, or of one partition, up to its end at the time of the call; by partition and offset.
 
-        With `at_least` it waits until there are this many, and raises TimeoutError otherwise. Records of aborted
+        With `at_least` it waits until there are this many, and raises ClusterError otherwise. Records of aborted
         transactions, and those after the start of an open one, are left out unless `read_committed` is False.
         """
         from quire.testing import records

@@ -2,7 +2,8 @@
 
 pytest loads this in every run in an environment with Quire, so nothing else of Quire is imported until a fixture is
 used. `quire_cluster` is one process for the whole session, so that a test takes milliseconds: use separate topics for
-each test. The faults of a test end with that test, and the test fails if no request met one of them.
+each test. The faults of a test end with that test, and the test fails if no request met one of them. Nodes that a test
+leaves killed or stopped are started again before the next one.
 
 Override `quire_config` to change broker settings, and `quire_nodes` for a cluster of several nodes. A module, class or
 folder that overrides one of them has a `quire_cluster` of its own, which lives as long as the scope of the override
@@ -37,10 +38,7 @@ def quire_nodes() -> int:
 @pytest.fixture(scope="session")
 def quire_cluster(quire_config: Mapping[str, str | int | bool], quire_nodes: int) -> Iterator[Cluster]:
     """A running Quire, shared by all tests of the session."""
-    from quire.testing.cluster import Cluster
-
-    with Cluster(quire_nodes, config=quire_config) as cluster:
-        yield cluster
+    yield from _shared_cluster(quire_config, quire_nodes)
 
 
 @pytest.fixture
@@ -51,6 +49,10 @@ def fresh_quire_cluster(
     from quire.testing.cluster import Cluster
 
     marker = request.node.get_closest_marker("quire_nodes")
+    if marker is not None and len(marker.args) != 1:
+        pytest.fail(
+            "the marker quire_nodes needs the number of nodes, as in @pytest.mark.quire_nodes(3)", pytrace=False
+        )
     with Cluster(marker.args[0] if marker is not None else quire_nodes, config=quire_config) as cluster:
         yield cluster
 
@@ -101,10 +103,7 @@ def _give_cluster(owner: Any, *, method: bool = False) -> None:
 
     def cluster_of_module(quire_config: Mapping[str, str | int | bool], quire_nodes: int) -> Iterator[Cluster]:
         """A running Quire with the settings of this module or folder."""
-        from quire.testing.cluster import Cluster
-
-        with Cluster(quire_nodes, config=quire_config) as cluster:
-            yield cluster
+        yield from _shared_cluster(quire_config, quire_nodes)
 
     def cluster_of_class(
         self: object, quire_config: Mapping[str, str | int | bool], quire_nodes: int
@@ -126,7 +125,21 @@ def _fixture_scope(value: object) -> Any:
     return getattr(marker, "scope", None)
 
 
+def _shared_cluster(config: Mapping[str, str | int | bool], nodes: int) -> Iterator[Cluster]:
+    from quire.testing.cluster import Cluster
+
+    with Cluster(nodes, config=config) as cluster:
+        _shared.append(cluster)
+        try:
+            yield cluster
+        finally:
+            _shared.remove(cluster)
+
+
 # --- Faults and logs
+
+_shared: list[Cluster] = []
+"""The clusters that serve several tests."""
 
 _log_starts: dict[int, int] = {}
 """id of a cluster -> size of its log when the current test began."""
@@ -136,6 +149,14 @@ def pytest_runtest_logstart() -> None:
     _log_starts.clear()
     for cluster in _running_clusters():
         _log_starts[id(cluster)] = cluster.log_size
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup() -> None:
+    """What an earlier test has killed or stopped serves again; only that test was about it."""
+    for cluster in _shared:
+        if len(cluster.pids) < len(cluster.nodes):
+            cluster.start()
 
 
 @pytest.hookimpl(wrapper=True)

@@ -173,7 +173,8 @@ def read_all(
                     return records
                 found = "the topic does not exist" if records is None else f"there are {len(records)}"
             if time.monotonic() >= deadline:
-                raise TimeoutError(f"waited {timeout_s:g} s for {at_least} records in topic {topic!r}: {found}")
+                wanted = "a record" if at_least == 1 else f"{at_least} records"
+                raise ClusterError(f"waited {timeout_s:g} s for {wanted} in topic {topic!r}: {found}")
             time.sleep(_POLL_S)
 
 

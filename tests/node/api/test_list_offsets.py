@@ -19,6 +19,9 @@ from quire.protocol.messages.list_offsets import (
 from quire.protocol.messages.produce import ProduceResponse
 from quire.protocol.records import Compression, Record, build_batch
 from quire.replication.members import Members
+from quire.storage.log import Log
+from quire.storage.scanning.range_check import NotCheckedError
+from quire.storage.segment import lookup
 from tests.node.api.denying import deny
 from tests.node.conftest import SimulatedNode
 from tests.node.test_dispatch import produce_request
@@ -94,6 +97,46 @@ def test_a_batch_that_becomes_large_is_opened_in_a_job() -> None:
     assert [answer.offset for answer in answered(node, MAX_TIMESTAMP)] == [1]
 
 
+def test_wrong_indexes_are_rebuilt_in_jobs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lookup, "REBUILT_AT_ONCE_BYTES", 0)
+    node = SimulatedNode().start()
+    node.create_topic("t")
+    log = node.node.partitions.leader("t", None, 0).partition.log
+    now_ms = node.clock.now_ms()
+    for number in range(5):
+        records = bytes(build_batch([Record(0, now_ms + number, None, b"")]))
+        node.call(produce_request("t", records=records), 9, ProduceResponse)
+        log.roll(now_ms)
+    for segment in log.segments[:-1]:
+        node.disk.open(segment.time_index.path).truncate(5)
+        segment.time_index.unload()
+        segment._max_timestamp = None  # as after a restart
+    assert not node.send(request(now_ms + 3), VERSION).done
+    assert [answer.offset for answer in answered(node, now_ms + 3)] == [3]
+    assert [answer.offset for answer in answered(node, MAX_TIMESTAMP)] == [4]
+
+
+def test_indexes_that_stay_wrong_end_the_search(monkeypatch: pytest.MonkeyPatch) -> None:
+    node = SimulatedNode().start()
+    node.create_topic("t")
+
+    class Rebuild:
+        def run(self) -> None:
+            pass
+
+        finish = run
+
+        def __repr__(self) -> str:
+            return "the same"
+
+    def find(*_: object) -> None:
+        raise NotCheckedError(Rebuild())
+
+    monkeypatch.setattr(Log, "find_timestamp", find)
+    (answer,) = answered(node, 1)
+    assert answer.error_code == ErrorCode.KAFKA_STORAGE_ERROR
+
+
 def many(count: int, timestamp: int) -> ListOffsetsRequest:
     parts = [ListOffsetsPartition(partition_index=index, timestamp=timestamp) for index in range(count)]
     return ListOffsetsRequest(replica_id=-1, topics=[ListOffsetsTopic(name="wide", partitions=parts)])
@@ -144,6 +187,15 @@ def test_a_topic_that_is_deleted_during_the_search_is_unknown(node: SimulatedNod
     (topic,) = codec.decode(ListOffsetsResponse, pending.value[5:], VERSION).topics
     assert topic.partitions[0].error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     assert node.failures == []
+
+
+def test_a_search_that_a_change_of_leaders_overtakes_is_refused(node: SimulatedNode) -> None:
+    pending = node.send(request(node.clock.now_ms() + 1000), VERSION)
+    node.node.partitions.leader("t", None, 0).partition.become_follower(2, 9)
+    node.clock.run_until(lambda: pending.done)
+    assert pending.value is not None
+    (topic,) = codec.decode(ListOffsetsResponse, pending.value[5:], VERSION).topics
+    assert topic.partitions[0].error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
 
 
 @pytest.fixture

@@ -83,6 +83,29 @@ def test_an_isolated_leader_acknowledges_nothing_and_gives_up_what_only_it_has()
     assert nodes.content(1) == nodes.content(2) == nodes.content(3)
 
 
+def test_a_fetch_that_waits_at_a_leader_that_vanished_ends_with_the_leadership() -> None:
+    """No packet says that the machine is gone, and the timeout of the fetch is long."""
+    nodes = Replicated(replica_socket_timeout_ms="600000")
+    nodes.written(b"0")
+    nodes.until(nodes.is_whole)
+    first = nodes.leader_node()
+    follower = nodes.others(first)[0]
+    nodes.isolate(first)
+    ended = nodes.nodes[follower].replicas._fetchers[first]
+    nodes.until(lambda: nodes.leader_node() != first)
+    nodes.written(b"1")
+    assert ended._closed and first not in nodes.nodes[follower].replicas._fetchers
+    nodes.network.heal()
+    nodes.until(nodes.is_whole)
+    while nodes.leader_node() != first:
+        nodes.kill(leader := nodes.leader_node())
+        nodes.until(nodes.has_leader)
+        nodes.restart(leader)
+        nodes.until(nodes.is_whole)
+    nodes.written(b"2")
+    assert nodes.values(follower) == [b"0", b"1", b"2"]
+
+
 def test_a_follower_that_is_cut_off_leaves_the_isr_and_rejoins_it() -> None:
     nodes = Replicated(broker_session_timeout_ms="60000", replica_lag_time_max_ms="2000")
     nodes.written(b"0")

@@ -1,7 +1,7 @@
 """`Replicas`: what the node and its partitions call to have partitions copied between brokers.
 
 A partition whose role changes is assigned to the fetcher of its leader, or taken from it. So a node has one fetcher for
-each node that leads partitions of it, however many partitions there are.
+each node that leads partitions of it, however many partitions there are. A fetcher ends with its last partition.
 """
 
 from functools import partial
@@ -71,6 +71,8 @@ class Replicas:
         before = self._followed.pop(partition, None)
         if before is not None:
             before.unfollow(partition.topic_id, partition.index)
+            if before.is_idle:
+                self._node.clock.call_soon(partial(self._end_if_idle, before))
         if leader is not None and leader.followers:
             self.sessions.hurry(leader.followers.in_sync.replicas)
         if follower is not None and not self._stopped:
@@ -81,6 +83,17 @@ class Replicas:
                 )
             self._followed[partition] = fetcher
             fetcher.follow(follower)
+
+    def _end_if_idle(self, fetcher: ReplicaFetcher) -> None:
+        """The node leads nothing that is copied here. Its machine may be gone, so its connections are not used again.
+
+        A fetch that waits there would wait until it times out, and hold up the next ones if that node leads again.
+        """
+        leader_id = fetcher.leader_id
+        if fetcher.is_idle and self._fetchers.get(leader_id) is fetcher:
+            del self._fetchers[leader_id]
+            fetcher.close()
+            self._links.close_unless(lambda purpose, _: purpose[0] != leader_id)
 
     def flushed(self, follower: FollowerRole) -> None:
         fetcher = self._followed.get(follower.partition)
