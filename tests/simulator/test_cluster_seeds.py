@@ -58,7 +58,8 @@ def test_a_cluster_at_full_length_keeps_every_promise_and_its_batch_goes_through
     noted = [read_note(shared, each) for each in batch]
     if None not in noted:
         happened = {kind for kinds in noted if kinds is not None for kind in kinds}
-        assert happened == set(NEEDED), f"not everything happened in {batch}"
+        missing = [kind for kind in NEEDED if kind not in happened]
+        assert not missing, f"none of {batch} had this"
 
 
 @pytest.fixture
