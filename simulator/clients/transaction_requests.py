@@ -157,7 +157,9 @@ class TransactionRequests:
             if error in NUMBERS_USED and batch.book in reused:
                 client.expect(error, f"a batch for {batch.book}", *NUMBERS_USED)
                 raise Fenced(error.name)
-            if self._judged(ongoing, error, f"a batch for {batch.book}"):
+            # A leader that was deposed may ask a coordinator that was, which knows an earlier epoch of the producer.
+            lags = not batch.book.leadership.is_current(batch.floor.epoch)
+            if self._judged(ongoing, error, f"a batch for {batch.book}", lags=lags):
                 self._scene.checker.transactions.let_in(session, was_superseded, f"a batch for {batch.book}")
                 judge(client, batch, error, base_offset, ())
             else:
@@ -292,10 +294,13 @@ class TransactionRequests:
                 return
             await self._client.back_off()
 
-    def _judged(self, ongoing: Ongoing, error: ErrorCode, what: str) -> bool:
-        """True if it is done, False if the client must retry; raises Fenced if a retry is pointless."""
+    def _judged(self, ongoing: Ongoing, error: ErrorCode, what: str, *, lags: bool = False) -> bool:
+        """True if it is done, False if the client must retry; raises Fenced if a retry is pointless.
+
+        `lags` says that the node that answered may know less than others.
+        """
         client = self._client
-        may_end = ongoing.session.may_be_fenced or self._may_have_timed_out(ongoing)
+        may_end = lags or ongoing.session.may_be_fenced or self._may_have_timed_out(ongoing)
         allowed = (*AGAIN, *client.excuses, *(FENCED if may_end else ()))
         client.expect(error, f"{what} of {ongoing.book}", *allowed)
         if error in FENCED:
