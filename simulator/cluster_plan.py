@@ -21,7 +21,7 @@ from simulator.replication_plan import with_replication
 VOTERS = (3, 3, 3, 5)
 FEWEST_NODES, MOST_NODES = 3, 5
 FEWEST_BROKERS = 2
-DURATION_MS = (60_000.0, 70_000.0)
+DURATION_MS = (60_000.0, 61_000.0)
 LEAST = Least(seconds=60.0, writes=2000, faults=10)
 """Of a seed at full length."""
 SHORTEST = {

@@ -4,7 +4,8 @@
   the same member.
 - A generation in which a member got an assignment never goes back: later requests are in that one or a later one, and a
   request that names an earlier one is refused. (A generation without assignments is not written to the log, so its
-  number may be used again after a crash.)
+  number may be used again after a crash. A coordinator that was deposed and does not know it may still be in an earlier
+  one, in which it cannot write an assignment.)
 - The assignment is that of the leader, from one of its attempts.
 - Every request of a static member that was replaced is refused.
 

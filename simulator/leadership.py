@@ -8,8 +8,13 @@ judged by the epoch in which its node led when the request was sent:
     one before records were lost (`settled`)             it may be about records that are lost; it says nothing
 
 On a node on its own nothing of this matters: its epochs are None.
+
+The same holds for coordinators, which lead partitions of internal topics: one that was paused and deposed still answers
+what it need not write, such as a JoinGroup.
 """
 
+from quire.coordinators.runtime.partitioning import partition_for
+from quire.protocol.internal_topics import GROUP_OFFSETS
 from simulator.hosts import ALONE
 
 
@@ -47,3 +52,25 @@ class Leadership:
     def is_before_loss(self, epoch: int | None) -> bool:
         """Whether a node with this epoch may still answer with records that are lost."""
         return epoch is not None and epoch < self.settled
+
+
+class Coordinators:
+    """The leaders of internal topics' partitions."""
+
+    __slots__ = ("_partitions",)
+
+    def __init__(self) -> None:
+        self._partitions: dict[str, dict[int, Leadership]] = {}
+
+    def partition(self, topic: str, index: int) -> Leadership:
+        return self._partitions.setdefault(topic, {}).setdefault(index, Leadership())
+
+    def of_group(self, name: str) -> Leadership:
+        partitions = self._partitions.get(GROUP_OFFSETS)
+        return Leadership() if partitions is None else partitions[partition_for(name, len(partitions))]
+
+    def forgets(self, node: str) -> None:
+        """The node has ended."""
+        for partitions in self._partitions.values():
+            for leadership in partitions.values():
+                leadership.forgets(node)

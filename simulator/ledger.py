@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from simulator.hosts import ALONE
-from simulator.leadership import Leadership
+from simulator.leadership import Coordinators, Leadership
 from simulator.replicas import Replicas
 from simulator.ticks import Ticks
 from simulator.transaction_ledger import TransactionLedger
@@ -354,6 +354,7 @@ class Ledger:
         self.counts = Counts()
         self.ticks = Ticks()
         self.transactions = TransactionLedger(self.ticks)
+        self.coordinators = Coordinators()
 
     def live_topics(self) -> list[TopicBook]:
         """Topics whose deletion was not requested."""

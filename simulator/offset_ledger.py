@@ -5,6 +5,9 @@ force. Of two attempts the later one must be, if its commit was acknowledged and
 An attempt whose response was lost may still be executed at any time. An attempt in a transaction counts as soon as that
 is committed, at the position where it was sent.
 
+A coordinator that does not know yet that another one has replaced it answers OffsetFetch from what it has, as in Apache
+Kafka.
+
 After a power loss every earlier acknowledgement is doubtful, unless the coordinators' logs are flushed at each message.
 """
 
@@ -111,10 +114,16 @@ class OffsetLedger:
 
     # --- Fetching
 
-    def fetched(self, book: OffsetBook, asked_tick: int, offset: int, tag: str, *, stable: bool) -> None:
-        """The answer to a request of `asked_tick`; `stable` if it was for offsets that no open transaction changes."""
+    def fetched(
+        self, book: OffsetBook, asked_tick: int, offset: int, tag: str, *, stable: bool, deposed: bool = False
+    ) -> None:
+        """The answer to a request of `asked_tick`; `stable` if it was for offsets that no open transaction changes.
+
+        A coordinator that was `deposed` may not know the latest commits, but what it answers was committed.
+        """
         self._ledger.counts.checks += 1
-        due = [each for each in book.attempts.values() if each.is_due(asked_tick, stable=stable, at_rest=self.at_rest)]
+        attempts = [] if deposed else book.attempts.values()
+        due = [each for each in attempts if each.is_due(asked_tick, stable=stable, at_rest=self.at_rest)]
         if offset == NO_OFFSET:
             if due:
                 raise Violation(NOT_LOST, f"{book} has none, but {due[-1].offset} ({due[-1].tag}) was acknowledged")

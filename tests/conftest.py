@@ -1,10 +1,10 @@
-"""For all tests: property tests have no deadline per example, because machines may be busy."""
+"""For all tests: property tests have no deadline and may be slow, because machines may be busy."""
 
 import signal
 
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
-settings.register_profile("quire", deadline=None)
+settings.register_profile("quire", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("quire")
 
 # A shell that starts the tests in the background makes them, and every program that they start, ignore Ctrl-C.

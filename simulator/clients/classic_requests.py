@@ -13,7 +13,7 @@ from simulator.clients.client import Scene, SimClient
 from simulator.clients.coordinator import NOT_NOW
 from simulator.clients.routes import Coordinator
 from simulator.clients.routes import group as coordinator_of
-from simulator.clients.wire import Lost
+from simulator.clients.wire import Lost, Wire
 from simulator.group_ledger import GroupBook, MemberBook, Owned
 
 PROTOCOL_TYPE = "consumer"
@@ -58,9 +58,9 @@ class ClassicRequests:
 
     async def join(self, member: Membership) -> JoinGroupResponse | ErrorCode:
         client = self._client
-        await self._connected(member)
+        known = self._known(member, await self._connected(member))
         self.gives_up_everything()
-        floor, asked_tick = member.group.assigned, client.scene.ledger.ticks.next()
+        asked_tick = client.scene.ledger.ticks.next()
         metadata = subscription(member.topics, member.generation if member.tells_generation else None)
         request = JoinGroupRequest(
             group_id=member.group.name,
@@ -86,14 +86,16 @@ class ClassicRequests:
         member.member_id = answer.member_id
         member.generation = answer.generation_id
         member.protocol = answer.protocol_name or ""
-        member.book = member.group.joined(floor, asked_tick, answer.generation_id, answer.member_id, member.instance_id)
+        member.book = member.group.joined(
+            known(), asked_tick, answer.generation_id, answer.member_id, member.instance_id
+        )
         return answer
 
     async def sync(self, member: Membership, handed_in: Mapping[str, Owned]) -> Owned | ErrorCode:
         client, group = self._client, member.group
-        await self._connected(member)
+        known = self._known(member, await self._connected(member))
         assert member.book is not None
-        floor, was_replaced = group.assigned, member.book.replaced
+        was_replaced = member.book.replaced
         if handed_in:
             group.handed_in(member.generation, handed_in)
         request = SyncGroupRequest(
@@ -114,7 +116,7 @@ class ClassicRequests:
         error = self._expect(answer.error_code, "SyncGroup", ErrorCode.REBALANCE_IN_PROGRESS, *OUT, *FENCED)
         if error is not ErrorCode.NONE:
             return error
-        owned = assigned(bytes(answer.assignment))
+        owned, floor = assigned(bytes(answer.assignment)), known()
         group.let_in(floor, member.generation, member.book, was_replaced, "SyncGroup")
         group.told(floor, member.generation, member.book, owned)
         return owned
@@ -148,10 +150,18 @@ class ClassicRequests:
         for each in answer.members:
             self._expect(each.error_code, "LeaveGroup", *OUT, *FENCED)
 
-    async def _connected(self, member: Membership) -> None:
-        await self._client.connected(_coordinator(member))
+    async def _connected(self, member: Membership) -> Wire:
+        wire = await self._client.connected(_coordinator(member))
         if member.is_over(self._client.scene):
             raise Lost("a power loss may have lost the coordinator's state")
+        return wire
+
+    def _known(self, member: Membership, wire: Wire) -> Callable[[], int]:
+        """For a request that is sent now: the earliest generation of its answer, unless its node has been deposed."""
+        generation = member.group.assigned
+        leadership = self._client.scene.ledger.coordinators.of_group(member.group.name)
+        epoch = leadership.epoch_of(wire.node)
+        return lambda: generation if leadership.is_current(epoch) else -1
 
     def _expect(self, code: int, what: str, *allowed: ErrorCode) -> ErrorCode:
         return self._client.expect(code, what, *NOT_NOW, *self._client.excuses, *allowed)

@@ -84,7 +84,9 @@ async def fetch_offsets(
     client: SimClient, group: str, books: Sequence[PartitionBook], *, stable: bool
 ) -> dict[PartitionBook, Found] | None:
     """One attempt; the checked result, or None if the coordinator cannot answer now."""
-    await client.connected(coordinator_of(group))
+    wire = await client.connected(coordinator_of(group))
+    leadership = client.scene.ledger.coordinators.of_group(group)
+    epoch = leadership.epoch_of(wire.node)
     version = client.version(OffsetFetchRequest, FIRST_FETCH_OF_STABLE_OFFSETS if stable else 0)
     asked_tick = client.scene.ledger.ticks.next()
     request = _fetch_request(group, books, version, stable)
@@ -94,7 +96,9 @@ async def fetch_offsets(
         return None
     for book, (offset, tag) in found.items():
         offset_book = client.scene.offsets.book(group, book)
-        client.scene.offsets.fetched(offset_book, asked_tick, offset, tag, stable=stable)
+        client.scene.offsets.fetched(
+            offset_book, asked_tick, offset, tag, stable=stable, deposed=not leadership.is_current(epoch)
+        )
     return found
 
 

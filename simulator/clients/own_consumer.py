@@ -1,6 +1,8 @@
 """Quire's own consumer: it returns the records that were requested, in order, and no hidden ones."""
 
-from quire.client.consumer import BEGINNING, Consumer, ConsumerConfig
+from collections.abc import Mapping
+
+from quire.client.consumer import BEGINNING, Consumer, ConsumerConfig, Start
 from quire.client.errors import ClientError
 from quire.client.fetched import Fetched
 from quire.client.offsets import TopicPartition
@@ -24,7 +26,12 @@ class OwnConsumer(OwnClient):
 
     async def run(self) -> None:
         consumer = await self._new_consumer()
+        hurries = False
         while not (self.scene.finishing and self._is_at_the_end()):
+            if self.scene.finishing and not hurries:
+                hurries = True
+                consumer.close()
+                consumer = await self._new_consumer(self._expected)
             # Not while finishing: a consumer that keeps restarting may never reach the end of a long log.
             if not self.scene.finishing and self.random.chance(0.01):
                 consumer.close()
@@ -40,14 +47,16 @@ class OwnConsumer(OwnClient):
         consumer.close()
         self.close()
 
-    async def _new_consumer(self) -> Consumer:
-        random = self.random
+    async def _new_consumer(self, offsets: Mapping[TopicPartition, int] | None = None) -> Consumer:
+        """It continues at these offsets, or begins at the start; at the end of the run it reads as much as it can."""
+        random, hurries = self.random, self.scene.finishing
+        starts = {each: Start(offset=offset) for each, offset in (offsets or {}).items()}
         config = ConsumerConfig(
             read_committed=self._read_committed,
             max_wait_ms=random.choice((50, 500)),
-            max_bytes=random.choice((1 + random.below(1000), 20_000, 1 << 20)),
-            partition_max_bytes=random.choice((1 + random.below(600), 4000, 1 << 20)),
-            prefetch_bytes=random.choice((1, 10_000, 1 << 20)),
+            max_bytes=1 << 20 if hurries else random.choice((1 + random.below(1000), 20_000, 1 << 20)),
+            partition_max_bytes=1 << 20 if hurries else random.choice((1 + random.below(600), 4000, 1 << 20)),
+            prefetch_bytes=1 << 20 if hurries else random.choice((1, 10_000, 1 << 20)),
             reset=BEGINNING,
         )
         self._books = {
@@ -59,7 +68,7 @@ class OwnConsumer(OwnClient):
             self._eras = dict.fromkeys(self.scene.nodes, self._era)
             consumer = Consumer(self.cluster, config, self._moved)
             try:
-                await self.perform(consumer.assign(dict.fromkeys(self._books, BEGINNING)))
+                await self.perform(consumer.assign({each: starts.get(each, BEGINNING) for each in self._books}))
             except (ClientError, ApiError):
                 await self.back_off()
                 continue

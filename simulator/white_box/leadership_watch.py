@@ -103,6 +103,9 @@ class LeadershipWatch:
                     self._changes(key, internal, before, partition)
                 if book is not None and index < len(book.partitions):
                     self._believes(node, book.partitions[index], before or partition, partition)
+                elif internal:
+                    leadership = self._ledger.coordinators.partition(topic.name, index)
+                    leadership.believes(node, partition.leader_epoch, self._names.get(partition.leader))
         self._happenings.brokers(image)
 
     def _believes(self, node: str, book: PartitionBook, newest: PartitionImage, partition: PartitionImage) -> None:
@@ -175,6 +178,7 @@ class LeadershipWatch:
         for topic in self._ledger.topics.values():
             for book in topic.partitions:
                 book.leadership.forgets(machine)
+        self._ledger.coordinators.forgets(machine)
         if power_lost:
             if machine in self._broker_epochs:
                 self._lost_power_in[machine] = self._broker_epochs[machine]

@@ -62,11 +62,11 @@ def test_timers_run_in_the_order_they_are_due_and_not_when_cancelled() -> None:
     loop = BlockingLoop()
     happened: list[str] = []
     done: Pending[None] = Pending()
-    loop.call_later(20, lambda: done.complete(None))
-    loop.call_later(10, lambda: happened.append("second"))
+    loop.call_later(200, lambda: happened.append("second"))
     loop.call_later(0, lambda: happened.append("first"))
-    loop.call_later(5, lambda: happened.append("never")).cancel()
+    loop.call_later(100, lambda: happened.append("never")).cancel()
     loop.call_soon(lambda: happened.append("soon"))
+    loop.call_later(210, lambda: done.complete(None))
     loop.run_until(done, PATIENCE_MS)
     assert sorted(happened) == ["first", "second", "soon"]
     assert happened.index("first") < happened.index("second")

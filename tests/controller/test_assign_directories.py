@@ -1,5 +1,7 @@
 """A broker reports which of its directories have its replicas."""
 
+from typing import Any
+
 from quire.controller.assign_directories import assign_replicas_to_dirs
 from quire.controller.controller_result import ControllerResult
 from quire.controller.elections import settle
@@ -7,7 +9,7 @@ from quire.metadata.image import ClusterImage
 from quire.metadata.partition_image import LOST_DIRECTORY, RECOVERING
 from quire.protocol.errors import ErrorCode
 from quire.protocol.messages import assign_replicas_to_dirs as messages
-from quire.protocol.messages.metadata_records import ConfigRecord
+from quire.protocol.messages.metadata_records import ConfigRecord, PartitionChangeRecord
 from tests.controller.images import CONFIG, TOPIC_ID, after, carried_out, cluster, directory, partition, topic
 
 
@@ -86,6 +88,10 @@ def test_a_replica_whose_old_directory_is_gone_is_not_eligible_to_lead() -> None
     assert (later.leader, later.elr) == (-1, (2,))
 
 
+def changed_record(**fields: Any) -> PartitionChangeRecord:
+    return PartitionChangeRecord(partition_id=0, topic_id=TOPIC_ID, **fields)
+
+
 LAST = partition(0, (1, 2, 3), (), -1, last_known_elr=(1,))
 UNCLEAN = ConfigRecord(resource_type=2, resource_name="orders", name="unclean.leader.election.enable", value="true")
 
@@ -99,6 +105,14 @@ def test_a_last_leader_whose_disk_was_replaced_does_not_empty_the_other_replicas
     allowed = after(later, [UNCLEAN])
     elected = after(allowed, carried_out(allowed, lambda image: settle(image, CONFIG, 1)).records)
     assert elected.topics_by_name["orders"].partitions[0].leader == 2, "although it is not the first replica"
+
+
+def test_a_last_leader_whose_folder_was_never_created_leads_again() -> None:
+    """As after a kill of all brokers just after the topic was created: the others have no folder either."""
+    lost = changed_record(directories=[LOST_DIRECTORY] * 3)
+    image = cluster(topic(), partition(0, (1, 2, 3), (), -1, last_known_elr=(1,)), lost, brokers=3, features=ELIGIBLE)
+    later = after(image, assign(image, directory(1), 0).records).topics_by_name["orders"].partitions[0]
+    assert (later.leader, later.isr, later.directories[0]) == (1, (1,), directory(1))
 
 
 def test_the_only_other_replica_leads_when_the_disk_of_the_last_leader_was_replaced() -> None:

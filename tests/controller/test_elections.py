@@ -14,7 +14,7 @@ from quire.controller.elections import (
     settle_all,
 )
 from quire.metadata.image import ClusterImage
-from quire.metadata.partition_image import RECOVERING, PartitionImage
+from quire.metadata.partition_image import RECOVERED, RECOVERING, PartitionImage
 from quire.protocol.messages.metadata_records import PartitionChangeRecord
 from quire.protocol.schema import Message
 from tests.controller.images import (
@@ -201,6 +201,15 @@ def test_a_partition_that_lost_its_leader_before_the_feature_waits_for_a_member_
     assert (away.leader, away.isr, away.elr, away.last_known_elr) == (-1, (), (), (2,))
     back = change(away, up=(1, 2, 3), rules=ELIGIBLE)
     assert back is not None and (back.leader, back.isr) == (2, (2,))
+
+
+def test_a_partition_has_recovered_when_the_leader_that_was_elected_unclean_leads_no_longer() -> None:
+    rules = ElectionRules(eligible_leader_replicas=True)
+    alone = PartitionImage((1,), (1,), 1, directories=(bytes(16),), leader_recovery_state=RECOVERING)
+    away = change(alone, up=(), rules=rules, without=1)
+    assert away is not None and away.leader_recovery_state == RECOVERED
+    back = change(away, up=(1,), rules=rules)
+    assert back is not None and (back.leader, back.leader_recovery_state) == (1, RECOVERED)
 
 
 def changed(image: ClusterImage, changes: list[PartitionChangeRecord]) -> dict[int, tuple[int, tuple[int, ...]]]:

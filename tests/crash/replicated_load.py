@@ -18,6 +18,9 @@ PARTITIONS = 4
 WAIT_S = 90.0
 """The time limit for everything that a healthy cluster must do. A busy machine may need most of it."""
 STEP_S = 5.0
+TRANSACTION_S = 20.0
+"""For the end of a transaction: a coordinator that is isolated has its clients wait until the network heals."""
+INIT_S = 15.0
 TURN_S = 0.02
 UNDER_WAY = 100
 """Of each partition: one that takes no records must not hold up the others."""
@@ -186,10 +189,10 @@ class TransactionalWriter(Client):
                 self._producer.produce(self._topic, value, partition=(number + part) % PARTITIONS)
             if number % EVERY_THIRD_IS_ABORTED == EVERY_THIRD_IS_ABORTED - 1:
                 self._producer.flush(STEP_S)  # so that there is something to abort
-                self._repeat(lambda: self._producer.abort_transaction(STEP_S))
+                _repeat(lambda: self._producer.abort_transaction(STEP_S), TRANSACTION_S)
             else:
                 outcome = self.unknown
-                self._repeat(lambda: self._producer.commit_transaction(STEP_S))
+                _repeat(lambda: self._producer.commit_transaction(STEP_S), TRANSACTION_S)
                 outcome = self.committed
         except KafkaException as error:
             outcome = self._recover(error, outcome)
@@ -206,28 +209,36 @@ class TransactionalWriter(Client):
         wanted = len(self.committed) + 1 + count
         self.wait_for(lambda: len(self.committed) >= wanted, "no transaction is committed")
 
-    def _repeat(self, call: Callable[[], None]) -> None:
-        deadline = time.monotonic() + WAIT_S
-        while True:
-            try:
-                call()
-                return
-            except KafkaException as error:
-                if not error.args[0].retriable() or time.monotonic() > deadline:
-                    raise
-
     def _recover(self, error: KafkaException, outcome: list[list[bytes]]) -> list[list[bytes]]:
         """The result of the transaction after a failure."""
         if error.args[0].txn_requires_abort():
             with suppress(KafkaException):
-                self._repeat(lambda: self._producer.abort_transaction(STEP_S))
+                _repeat(lambda: self._producer.abort_transaction(STEP_S), TRANSACTION_S)
                 return self.aborted
         self._producer = None  # the next producer with this id aborts the open transaction
         return outcome
 
     def _begin_again(self) -> None:
-        self._producer = confluent_kafka.Producer(self._settings)
-        self._repeat(lambda: self._producer.init_transactions(STEP_S))
+        """Each attempt looks for the coordinator: an isolated node may say that it is still that."""
+
+        def begin() -> None:
+            producer = confluent_kafka.Producer(self._settings)
+            producer.init_transactions(INIT_S)
+            self._producer = producer
+
+        _repeat(begin, WAIT_S)
+
+
+def _repeat(call: Callable[[], None], patience_s: float) -> None:
+    """Until it succeeds, or fails for good."""
+    deadline = time.monotonic() + patience_s
+    while True:
+        try:
+            call()
+            return
+        except KafkaException as error:
+            if not error.args[0].retriable() or time.monotonic() > deadline:
+                raise
 
 
 class Reader(Client):

@@ -160,6 +160,20 @@ def test_a_second_process_with_the_id_of_the_active_controller_says_what_it_wait
     assert nodes.leader_id == leader_id
 
 
+def test_the_last_active_controller_says_which_controllers_it_waits_for(caplog: pytest.LogCaptureFixture) -> None:
+    """It remembers that it led the last epoch, which nobody else has told it."""
+    nodes = SimNodes((CONTROLLER, CONTROLLER, CONTROLLER)).start()
+    leader_id = nodes.leader_id
+    assert leader_id is not None
+    for node_id in (1, 2, 3):
+        nodes.kill(node_id)
+    caplog.clear()
+    caplog.set_level(logging.INFO, "quire.node")
+    nodes.begin(leader_id)
+    nodes.until(lambda: "still waiting for the metadata log" in caplog.text)
+    assert caplog.text.count("most of the controllers 1, 2, 3 must be up") == 2
+
+
 def test_brokers_and_controllers_stop_cleanly(nodes: SimNodes) -> None:
     started_ms = nodes.clock.monotonic_ms()
     for node_id in (4, 5, 1, 2, 3):

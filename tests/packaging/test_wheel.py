@@ -25,7 +25,8 @@ ROOT = Path(__file__).resolve().parents[2]
 SOURCES = ("LICENSE", "MANIFEST.in", "README.md", "pyproject.toml", "setup.py")
 COMPILED = sorted(path.relative_to(ROOT / "src") for path in (ROOT / "src").rglob("*_native.*.so"))
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
-PATIENCE_S = 120
+PATIENCE_S = 400
+"""Setuptools translates the compiled modules to C, which takes a busy machine minutes."""
 
 
 def run(*arguments: str | Path, cwd: Path, stdin: str = "") -> str:

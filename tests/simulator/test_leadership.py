@@ -1,7 +1,7 @@
 """The epoch by which an answer is judged: that of the newest metadata, an earlier one, or one before a loss."""
 
 from simulator.hosts import ALONE
-from simulator.leadership import Leadership
+from simulator.leadership import Coordinators, Leadership
 
 
 def test_the_newest_metadata_says_who_leads() -> None:
@@ -43,3 +43,19 @@ def test_a_node_on_its_own_is_always_current() -> None:
     assert leadership.epoch_of(ALONE) is None
     assert leadership.is_current(None)
     assert not leadership.is_before_loss(None)
+
+
+def test_a_coordinator_that_was_deposed_is_not_current() -> None:
+    coordinators = Coordinators()
+    assert coordinators.of_group("group").is_current(coordinators.of_group("group").epoch_of("a"))
+    for index in range(3):
+        coordinators.partition("__consumer_offsets", index).believes("a", 1, "a")
+    leadership = coordinators.of_group("group")
+    epoch = leadership.epoch_of("a")
+    assert leadership.is_current(epoch)
+    leadership.believes("b", 2, "b")
+    assert not leadership.is_current(epoch)
+    assert not leadership.is_current(leadership.epoch_of("a"))
+    assert leadership.is_current(leadership.epoch_of("b"))
+    coordinators.forgets("b")
+    assert leadership.epoch_of("b") == -1

@@ -26,13 +26,18 @@ class Run:
         self.offsets.acknowledged(attempt, copies_left=False)
         return attempt
 
-    def fetch(self, found: CommitAttempt | None, *, asked_tick: int | None = None, stable: bool = False) -> None:
+    def fetch(
+        self,
+        found: CommitAttempt | None,
+        *,
+        asked_tick: int | None = None,
+        stable: bool = False,
+        deposed: bool = False,
+    ) -> None:
         tick = self.ledger.ticks.next() if asked_tick is None else asked_tick
         book = self.offsets.book("group", self.partition)
-        if found is None:
-            self.offsets.fetched(book, tick, NO_OFFSET, "", stable=stable)
-        else:
-            self.offsets.fetched(book, tick, found.offset, found.tag, stable=stable)
+        offset, tag = (NO_OFFSET, "") if found is None else (found.offset, found.tag)
+        self.offsets.fetched(book, tick, offset, tag, stable=stable, deposed=deposed)
 
     def begin(self) -> TransactionBook:
         owner = self.ledger.transactions.id_named("id")
@@ -59,6 +64,16 @@ def test_an_answer_may_be_older_than_what_became_known_after_its_request(run: Ru
     asked_tick = run.ledger.ticks.next()
     run.commit(6)
     run.fetch(first, asked_tick=asked_tick)
+
+
+def test_a_deposed_coordinator_may_know_less_and_nothing_else(run: Run) -> None:
+    first = run.commit(5)
+    run.commit(6)
+    run.fetch(first, deposed=True)
+    run.fetch(None, deposed=True)
+    of_an_open_transaction = run.commit(7, run.begin())
+    with expect(ABORTED):
+        run.fetch(of_an_open_transaction, deposed=True)
 
 
 def test_an_attempt_without_an_answer_may_be_carried_out_at_any_time(run: Run) -> None:

@@ -96,6 +96,19 @@ def test_a_node_is_stopped_and_started_like_an_operator_would(cluster: Cluster) 
     until(lambda: live(cluster, other) == [1, 2, 3])
 
 
+def test_nodes_that_all_stop_do_not_wait_for_a_controller(cluster: Cluster) -> None:
+    for _ in range(3):
+        logged = cluster.log_size
+        cluster.restart()
+        assert "controlled shutdown" not in cluster.log(logged)
+    one, *others = cluster.nodes
+    for node in others:
+        cluster.kill(node)
+    logged = cluster.log_size
+    cluster.stop(one)
+    assert "controlled shutdown" not in cluster.log(logged), "the others are down already"
+
+
 def test_records_survive_that_all_nodes_are_killed_at_once(cluster: Cluster) -> None:
     topic = cluster.create_topic()
     cluster.produce(topic, "a", "b", "c")
@@ -218,6 +231,10 @@ def test_errors_name_the_missing_node_or_the_wrong_setting(cluster: Cluster) -> 
         Cluster(nodes=0)
     with pytest.raises(ValueError, match='one_way is True, False, "sent" or "received", not \'send\''):
         cluster.isolate(1, one_way="send")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="node 1 cannot be isolated from itself"):
+        cluster.isolate(1, from_nodes=[1, 2])
+    with pytest.raises(ValueError, match="nothing would be isolated"):
+        cluster.isolate(1, from_nodes=False, from_clients=False)
 
 
 def test_two_nodes_have_one_controller() -> None:

@@ -11,7 +11,7 @@ from quire.controller import elections
 from quire.controller.controller_result import ControllerResult, check_record_count
 from quire.metadata.features import has_directories
 from quire.metadata.image import BrokerImage, ClusterImage, PartitionImage
-from quire.metadata.partition_image import UNASSIGNED_DIRECTORY
+from quire.metadata.partition_image import LOST_DIRECTORY, UNASSIGNED_DIRECTORY
 from quire.protocol.errors import ApiError, ErrorCode
 from quire.protocol.messages import assign_replicas_to_dirs as messages
 from quire.protocol.messages.metadata_records import PartitionChangeRecord
@@ -86,7 +86,9 @@ def _assign(
             )
         )
     change = None
-    if directory not in broker.log_dirs:
+    if directory not in broker.log_dirs or _directory_of(partition, broker.broker_id) == LOST_DIRECTORY:
+        # A folder that is missing was most likely never created, after a kill just after the topic was. All replicas
+        # may be new then, and the last leader is as good as any.
         change = elections.replica_lost(image, config, topic, index, broker.broker_id)
     elif elections.lost_its_directory(image, partition, broker.broker_id):
         change = elections.replica_emptied(image, config, topic, index, broker.broker_id)

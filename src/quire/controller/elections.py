@@ -18,7 +18,13 @@ from quire.config.topic_config import TopicConfig
 from quire.controller.controller_result import Portions
 from quire.metadata.features import has_eligible_leader_replicas
 from quire.metadata.image import BROKER, TOPIC, ClusterImage, ConfigResource, PartitionImage, TopicImage
-from quire.metadata.partition_image import MIGRATING_DIRECTORY, NO_LEADER, RECOVERING, UNASSIGNED_DIRECTORY
+from quire.metadata.partition_image import (
+    MIGRATING_DIRECTORY,
+    NO_LEADER,
+    RECOVERED,
+    RECOVERING,
+    UNASSIGNED_DIRECTORY,
+)
 from quire.protocol.messages.metadata_records import PartitionChangeRecord
 
 _ISR_SHRINK_BUMPS_EPOCH_BELOW = 12
@@ -103,8 +109,12 @@ def change_partition(
         record.leader = leader
     if unclean and partition.leader_recovery_state != RECOVERING:
         record.leader_recovery_state = RECOVERING
-    elif not unclean and leader_recovery_state not in (None, partition.leader_recovery_state):
-        record.leader_recovery_state = leader_recovery_state
+    elif not unclean:
+        if leader_recovery_state is None and leader != partition.leader:
+            # The leader that was elected unclean leads no longer, and this one lacks nothing that it had.
+            leader_recovery_state = RECOVERED
+        if leader_recovery_state not in (None, partition.leader_recovery_state):
+            record.leader_recovery_state = leader_recovery_state
     if rules.eligible_leader_replicas and elr != partition.elr:
         record.eligible_leader_replicas = list(elr)
     if rules.eligible_leader_replicas and last_known != partition.last_known_elr:

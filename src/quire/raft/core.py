@@ -61,7 +61,7 @@ class QuorumView(NamedTuple):
 
 
 class RaftCore:
-    __slots__ = ("_replica", "_role")
+    __slots__ = ("_replica", "_role", "_told_to_lead_epoch")
 
     def __init__(
         self,
@@ -80,6 +80,7 @@ class RaftCore:
         settings = settings or QuorumSettings()
         self._replica = Replica(key, control, log, random, settings, bootstrap, snapshot_offset)
         self._role: Role | None = None
+        self._told_to_lead_epoch: int | None = None
 
     # --- State
 
@@ -104,6 +105,11 @@ class RaftCore:
     @property
     def is_leader(self) -> bool:
         return self._role is not None and self._role.kind is Kind.LEADER
+
+    @property
+    def is_taken_for_leader(self) -> bool:
+        """Whether others say that this replica leads the epoch, which it never did."""
+        return not self.is_leader and self._told_to_lead_epoch == self.epoch
 
     @property
     def high_watermark(self) -> int | None:
@@ -291,6 +297,8 @@ class RaftCore:
         own = self.role.election
         if epoch < own.epoch or (epoch == own.epoch and (leader_id is None or own.leader_id is not None)):
             return False
+        if leader_id == self._replica.key.id:
+            self._told_to_lead_epoch = epoch
         can_follow = leader_id is not None and leader_id != self._replica.key.id
         self._become(Become(Kind.FOLLOWER if can_follow else Kind.UNATTACHED, Election(epoch, leader_id)), now_ms)
         return True

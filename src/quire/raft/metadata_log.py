@@ -151,7 +151,7 @@ class MetadataLog:
     @property
     def is_taken_for_leader(self) -> bool:
         """Whether others say that this node leads the epoch, which it does not: it lost its disk, or has a double."""
-        return not self._raft.is_leader and self._raft.role.election.leader_id == self._key.id
+        return self._raft.is_taken_for_leader
 
     @property
     def unanswered(self) -> Mapping[Address, str]:

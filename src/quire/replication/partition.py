@@ -246,7 +246,10 @@ class Partition:
         return now.position - seen.position if same_segment else self.settings.segment_bytes
 
     def aborted_transactions(self, offset: int, part: FileSlice) -> list[AbortedTransaction]:
-        """The aborted transactions whose records `part`, read from `offset` on, may hold."""
+        """The aborted transactions whose records `part`, read from `offset` on, may hold.
+
+        NotCheckedError if a job has to rebuild a wrong index first.
+        """
         try:
             return self.log.aborted_transactions(offset, part)
         except OSError as error:
@@ -259,7 +262,8 @@ class Partition:
     ) -> FoundOffset | None:
         """The offset of the first record at or after a time, or for a negative `timestamp` an end of the log.
 
-        LongSearchError if the search has to run in a job first; `searched` is its result.
+        LongSearchError if the search has to run in a job first; `searched` is its result. NotCheckedError if a job has
+        to rebuild a wrong index first.
         """
         limit = self.last_stable_offset if committed_only else self.high_watermark
         if timestamp == LATEST_TIMESTAMP:

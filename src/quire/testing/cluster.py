@@ -198,7 +198,10 @@ class Cluster:
             raise ClusterError("isolate() needs a cluster of several nodes that is started: Cluster(nodes=3)")
         others = [id_ for id_ in self._nodes.ids if id_ != node] if from_nodes is True else [*(from_nodes or ())]
         for other in others:
-            self._nodes.checked(other)
+            if self._nodes.checked(other) == node:
+                raise ValueError(f"node {node} cannot be isolated from itself: name other nodes in from_nodes")
+        if not others and not from_clients:
+            raise ValueError("nothing would be isolated: say from_nodes, from_clients or both")
         layout.network.isolate(
             node, others, from_clients=from_clients, sent=one_way != "received", received=one_way in (False, "received")
         )

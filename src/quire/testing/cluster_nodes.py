@@ -4,6 +4,7 @@ A single node has no proxies, and its port is kept for it from its first start t
 are started as `ClusterLayout` describes.
 """
 
+import time
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,6 +16,7 @@ from quire.testing.node_process import ClusterError, NodeProcess
 if TYPE_CHECKING:
     from quire.testing.cluster_layout import ClusterLayout
 
+POLL_S = 0.02
 _TIMESTAMP = len("2026-01-01T00:00:00.000")
 
 
@@ -167,8 +169,20 @@ class ClusterNodes:
         processes = [self.processes[id_] for id_ in ids if id_ in self.processes]
         for process in processes:
             process.begin_stop()
+        if self.layout is not None:
+            controllers = [self.processes[id_] for id_, ports in self.layout.ports.items() if ports.controller]
+            self._end_controlled_shutdown(processes, controllers)
         for process in processes:
             process.stop()
+
+    def _end_controlled_shutdown(self, stopping: list[NodeProcess], controllers: list[NodeProcess]) -> None:
+        """Without a majority of the controllers no broker can leave the cluster, and none must wait for it."""
+        deadline = time.monotonic() + self.timeout_s
+        while any(process.pid is not None for process in stopping) and time.monotonic() < deadline:
+            if 2 * sum(process.pid is not None for process in controllers) <= len(controllers):
+                for process in stopping:
+                    process.leave()
+            time.sleep(POLL_S)
 
     def stop_all(self) -> None:
         """Also removes the temporary data, and frees the ports."""

@@ -14,6 +14,7 @@ import sys
 import threading
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 _LOG_TAIL_LINES = 40
@@ -128,6 +129,13 @@ class NodeProcess:
             # The end of its standard input is a stop too, and a second one would make it stop at once.
             self._process.send_signal(signal.SIGTERM)
             self._stopping = True
+
+    def leave(self) -> None:
+        """Tells a node that stops that it is not to wait for a controller."""
+        if self._stopping and self.pid is not None:
+            assert self._process is not None and self._process.stdin is not None
+            with suppress(BrokenPipeError):
+                self._process.stdin.write(b"leave\n")
 
     def stop(self) -> None:
         """Stops the node as an operator would, and kills it if it does not stop in time."""

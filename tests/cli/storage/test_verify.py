@@ -84,6 +84,13 @@ def test_a_finding_is_a_line_with_file_and_position_and_exit_code_1(data: Path) 
     assert f"{path} at position" in done.output.splitlines()[0]
 
 
+def test_a_batch_that_is_cut_off_is_one_sentence(data: Path) -> None:
+    path = data / "orders-0" / f"{0:020d}.log"
+    path.write_bytes(path.read_bytes()[:5])
+    (first, *_) = verify(data).output.splitlines()
+    assert first == f"{path} at position 0: A record batch needs at least 61 bytes, 5 are there; offset 0, 5 bytes"
+
+
 def test_programs_get_json(data: Path) -> None:
     assert json.loads(verify(data, "--json").output) == []
     path = damage(data)

@@ -8,6 +8,7 @@ from quire.pending import Pending
 from quire.protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic, PartitionData
 from quire.protocol.records.batch import walk_batches
 from quire.replication.members import Members
+from quire.storage.segment import lookup
 from tests.node.conftest import SimulatedNode
 from tests.storage.batches import append, batch, marker
 
@@ -118,3 +119,23 @@ def test_a_disk_that_fails_when_waiting_fetches_are_answered_at_a_stop_does_not_
     node.clock.run_for(1000)
     assert waiting.done
     assert stopped.done
+
+
+def test_a_wrong_transaction_index_is_rebuilt_in_a_job(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lookup, "REBUILT_AT_ONCE_BYTES", 0)
+    node = node_with(transactional(1, 0), marker(1, aborts=True))
+    log = node.node.partitions.leader("t", None, 0).log
+    log.roll(node.clock.now_ms())
+    index = log.segments[0].transaction_index
+    node.disk.open(index.path).truncate(5)
+    index.unload()
+    wanted = FetchPartition(partition=0, partition_max_bytes=1 << 20)
+    request = FetchRequest(
+        max_wait_ms=0, isolation_level=READ_COMMITTED, topics=[FetchTopic(topic="t", partitions=[wanted])]
+    )
+    answer = node.send(request, 12)
+    assert not answer.done, "the loop runs meanwhile"
+    node.clock.run_until(lambda: answer.done)
+    data = fetch(node, READ_COMMITTED)
+    assert offsets(data) == [0, 1]
+    assert [(aborted.producer_id, aborted.first_offset) for aborted in data.aborted_transactions or []] == [(1, 0)]

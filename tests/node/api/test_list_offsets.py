@@ -19,6 +19,9 @@ from quire.protocol.messages.list_offsets import (
 from quire.protocol.messages.produce import ProduceResponse
 from quire.protocol.records import Compression, Record, build_batch
 from quire.replication.members import Members
+from quire.storage.log import Log
+from quire.storage.scanning.range_check import NotCheckedError
+from quire.storage.segment import lookup
 from tests.node.api.denying import deny
 from tests.node.conftest import SimulatedNode
 from tests.node.test_dispatch import produce_request
@@ -92,6 +95,46 @@ def test_a_batch_that_becomes_large_is_opened_in_a_job() -> None:
     node.clock.run_until(lambda: partition.log_start_offset == 1)
     assert not node.send(request(MAX_TIMESTAMP), VERSION).done
     assert [answer.offset for answer in answered(node, MAX_TIMESTAMP)] == [1]
+
+
+def test_wrong_indexes_are_rebuilt_in_jobs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lookup, "REBUILT_AT_ONCE_BYTES", 0)
+    node = SimulatedNode().start()
+    node.create_topic("t")
+    log = node.node.partitions.leader("t", None, 0).partition.log
+    now_ms = node.clock.now_ms()
+    for number in range(5):
+        records = bytes(build_batch([Record(0, now_ms + number, None, b"")]))
+        node.call(produce_request("t", records=records), 9, ProduceResponse)
+        log.roll(now_ms)
+    for segment in log.segments[:-1]:
+        node.disk.open(segment.time_index.path).truncate(5)
+        segment.time_index.unload()
+        segment._max_timestamp = None  # as after a restart
+    assert not node.send(request(now_ms + 3), VERSION).done
+    assert [answer.offset for answer in answered(node, now_ms + 3)] == [3]
+    assert [answer.offset for answer in answered(node, MAX_TIMESTAMP)] == [4]
+
+
+def test_indexes_that_stay_wrong_end_the_search(monkeypatch: pytest.MonkeyPatch) -> None:
+    node = SimulatedNode().start()
+    node.create_topic("t")
+
+    class Rebuild:
+        def run(self) -> None:
+            pass
+
+        finish = run
+
+        def __repr__(self) -> str:
+            return "the same"
+
+    def find(*_: object) -> None:
+        raise NotCheckedError(Rebuild())
+
+    monkeypatch.setattr(Log, "find_timestamp", find)
+    (answer,) = answered(node, 1)
+    assert answer.error_code == ErrorCode.KAFKA_STORAGE_ERROR
 
 
 def many(count: int, timestamp: int) -> ListOffsetsRequest:

@@ -10,7 +10,7 @@ import pytest
 from quire.client.errors import ClientError
 from quire.client.shell_blocking import BlockingClient
 from quire_samples.live.cluster_child import ClusterChild, started_in
-from tests.free_ports import free_port
+from tests.free_ports import free_cluster_port
 
 
 def test_the_log_says_which_process_a_node_is() -> None:
@@ -24,7 +24,7 @@ def test_the_log_says_which_process_a_node_is() -> None:
 
 
 def test_a_killed_node_is_started_again_and_all_end_with_the_cluster(tmp_path: Path) -> None:
-    listen = f"127.0.0.1:{free_port()}"
+    listen = f"127.0.0.1:{free_cluster_port(2)}"
     log = str(tmp_path / "logs" / "nodes.log")
     cluster = ClusterChild(2, listen, str(tmp_path / "data"), log, again="make run NODES=2")
     try:

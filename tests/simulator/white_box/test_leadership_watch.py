@@ -89,6 +89,16 @@ def test_each_node_leads_as_far_as_it_knows(cluster: Cluster) -> None:
     assert cluster.book.replicas.in_sync == (B,)
 
 
+def test_coordinators_lead_as_far_as_they_know_too() -> None:
+    cluster = Cluster(GROUP_OFFSETS)
+    cluster.applies(A, BOTH)
+    cluster.applies(B, B_ALONE)
+    leadership = cluster.ledger.coordinators.of_group("group")
+    assert (leadership.newest, leadership.epoch_of(A), leadership.epoch_of(B)) == (2, 1, 2)
+    cluster.loses_power(B)
+    assert leadership.epoch_of(B) == -1
+
+
 def test_older_metadata_changes_nothing(cluster: Cluster) -> None:
     cluster.applies(B, B_ALONE)
     cluster.applies(A, BOTH)

@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 
 from tests.cli.command import environment, killed_at_the_end
-from tests.free_ports import free_port
+from tests.free_ports import free_cluster_port, free_port
 from tests.samples.live.test_broker import nobody_listens
 from tests.spark.conftest import ROOT, spark_environment
 
@@ -98,7 +98,7 @@ def test_results_come_and_it_ends_with_a_sum_that_adds_up_by_itself_and_soon_aft
 
 
 def test_on_three_nodes_a_broker_is_killed_and_the_sum_still_adds_up(tmp_path: Path) -> None:
-    with start(tmp_path, free_port(), "--nodes", "3", "--kill", "--rate", "100", "--seconds", "20") as process:
+    with start(tmp_path, free_cluster_port(3), "--nodes", "3", "--kill", "--rate", "100", "--seconds", "20") as process:
         out, err = process.communicate(timeout=PATIENCE_S)
     assert (process.returncode, err) == (0, ""), out
     killed = KILLED.search(out)

@@ -10,6 +10,7 @@ from quire.seams import Disk
 from quire.storage.directory.log_directory import LogDirectory
 from quire.storage.log import Log
 from quire.storage.log_config import LogConfig
+from quire.storage.segment import lookup
 from simulator.clock import SimClock
 from simulator.disk import Crashed, SimDisk
 from simulator.random import SimRandom
@@ -326,3 +327,20 @@ def test_many_logs_share_the_writes_of_the_checkpoint() -> None:
     assert all(log.start_offset > 0 for log in logs)
     writes = [each for each in world.disk.calls.history if each.kind == "write"][before:]
     assert len([each for each in writes if "log-start-offset-checkpoint.background" in each.path]) == 2
+
+
+def test_a_wrong_index_is_rebuilt_in_a_job_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lookup, "REBUILT_AT_ONCE_BYTES", 0)
+    world = World(SimDisk())
+    log = world.open(BY_AGE)
+    world.fill(log, 7)
+    world.flush(log)
+    for segment in log.segments[:2]:
+        world.disk.open(segment.time_index.path).truncate(5)
+        segment.time_index.unload()
+        segment._max_timestamp = None  # as after a restart
+    world.clock.run_for(2000)
+    world.look()
+    assert (log.start_offset, len(world.jobs)) == (0, 1), "the event loop rebuilds nothing"
+    world.settle()
+    assert log.start_offset == log.end_offset == 7

@@ -54,6 +54,38 @@ def test_high_watermarks_are_remembered(world: World) -> None:
     assert world.killed().read_high_watermarks() == {("orders", 0): 17}
 
 
+def test_a_truncation_takes_high_watermarks_back_before_other_records_are_appended(world: World) -> None:
+    directory = world.open()
+    log = directory.open_log("orders", 0, SMALL_SEGMENTS)
+    append_values(log, *[bytes(50)] * 3)
+    directory.checkpoint_high_watermarks({("orders", 0): 3, ("orders", 1): 5})
+    world.jobs.run_all()
+    directory.truncate([(log, 1)])
+    append_values(log, *[bytes(50)] * 3)
+    assert world.killed().read_high_watermarks() == {("orders", 0): 1, ("orders", 1): 5}
+
+
+def test_a_log_that_ends_before_its_high_watermark_takes_it_back_when_it_is_loaded(world: World) -> None:
+    directory = world.open()
+    append_values(directory.open_log("orders", 0, SMALL_SEGMENTS), *[bytes(50)] * 3)
+    directory.checkpoint_high_watermarks({("orders", 0): 4})
+    world.jobs.run_all()
+    again = world.killed()
+    load_logs(again, world.jobs, config_of)
+    append_values(again.logs["orders", 0], b"another")
+    assert world.killed().read_high_watermarks() == {("orders", 0): 3}
+
+
+def test_a_new_log_does_not_get_the_high_watermark_of_a_deleted_one(world: World) -> None:
+    directory = world.open()
+    append_values(directory.open_log("orders", 0, SMALL_SEGMENTS), *[bytes(50)] * 3)
+    directory.checkpoint_high_watermarks({("orders", 0): 3, ("orders", 1): 5})
+    world.jobs.run_all()
+    directory.delete_log("orders", 0)
+    append_values(directory.open_log("orders", 0, SMALL_SEGMENTS), b"a")
+    assert world.killed().read_high_watermarks() == {("orders", 1): 5}
+
+
 @pytest.mark.parametrize("high_watermark", [0, 3, 4])
 def test_a_log_is_loaded_with_the_markers_that_are_not_below_its_high_watermark(
     world: World, high_watermark: int

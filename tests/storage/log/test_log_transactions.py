@@ -116,7 +116,7 @@ class TestUncommittedMarkers:
         log = written(disk)
         append(log, batch())
         log.close()
-        monkeypatch.setattr(producer_replay, "_replay", None)
+        monkeypatch.setattr(producer_replay, "replay", None)
         assert not open_log(disk, CONFIG, clean=True, high_watermark=13).uncommitted_markers.entries
 
 

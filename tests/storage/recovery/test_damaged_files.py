@@ -99,6 +99,10 @@ def _comparable(data: bytes, clean: bool) -> bytes:
     return data if clean else data[:12] + data[16:]
 
 
+def aborted_in(log: Log) -> list[tuple[int, int]]:
+    return [(each.first_offset, each.last_offset) for each in log.aborted_transactions(0, None)]
+
+
 def batches_before(content: dict[str, bytes], damaged: str, position: int) -> int:
     count = 0
     for name in sorted(content):
@@ -125,7 +129,11 @@ def test_each_byte_of_a_log_flipped(disk: SimDisk, number: int) -> None:
             data = bytearray(content[name])
             data[position] ^= 0x04
             kept = batches_before(content, name, position)
-            check({**content, name: bytes(data)}, right, kept, all_others=number == 2)
+            damaged = {**content, name: bytes(data)}
+            check(damaged, right, kept, all_others=number == 2)
+            log = open_log(with_files(damaged), CONFIG, clean=False, recovery_point=len(right))
+            assert aborted_in(log) == [(0, 1), (4, 5), (8, 9)], "records of them are served, here or after a repair"
+            log.close()
 
 
 @pytest.mark.parametrize("suffix", BESIDE)

@@ -113,7 +113,7 @@ def test_no_log_is_scanned_for_an_index_that_was_never_there(disk: SimDisk, capl
     assert len(log.segments) > 1
     log.close()
     open_log(disk, CONFIG, clean=True, recovery_point=log.end_offset)
-    assert "rebuilding" not in caplog.text
+    assert "rebuilt" not in caplog.text
 
 
 def test_files_of_apache_kafka_have_no_count_and_are_trusted(disk: SimDisk) -> None:
@@ -173,7 +173,7 @@ def test_an_empty_index_that_says_the_truth_is_looked_into_only_once(
     disk.open(f"{FOLDER}/{0:020d}.txnindex", create=True)
     for times in (1, 1):
         open_log(disk, CONFIG, clean=True).close()
-        assert (caplog.text.count("rebuilding"), index_files(disk)) == (times, {})
+        assert (caplog.text.count("rebuilt"), index_files(disk)) == (times, {})
 
 
 def test_snapshots_of_scanned_segments_are_rewritten(disk: SimDisk) -> None:

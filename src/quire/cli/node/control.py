@@ -1,11 +1,13 @@
-"""Fault injection through lines on standard input, for `quire.testing`. The node stops when the input ends.
+"""Control through lines on standard input, for `quire.testing`. The node stops when the input ends.
 
     fail_next API ERROR COUNT    answer the next COUNT requests of API with ERROR, and do not execute them
     delay API MILLISECONDS       delay every response to API; 0 ends the delay
     uses                         how many requests each fault has affected since the last clear, in the order set
     clear                        end all faults
+    leave                        if the node stops: do not wait for a controller, because the others stop too
 
-The node answers each line on standard output with `ok` (`ok 1 0` to `uses`), or with `error:` and a sentence.
+The node answers each line but `leave` on standard output with `ok` (`ok 1 0` to `uses`), or with `error:` and a
+sentence.
 """
 
 import asyncio
@@ -69,7 +71,9 @@ def _perhaps(name: str, known: Iterable[str]) -> str:
     return f"; did you mean {nearest[found[0]]}?" if found else ""
 
 
-def obey_stdin(loop: asyncio.AbstractEventLoop, node: Node, stop: Callable[[], None]) -> None:
+def obey_stdin(
+    loop: asyncio.AbstractEventLoop, node: Node, stop: Callable[[], None], leave_unasked: Callable[[], None]
+) -> None:
     """Reads control lines while the node runs, and stops the node when the input ends."""
     faults = node.faults = Faults()
     splitter = LineSplitter()
@@ -86,6 +90,9 @@ def obey_stdin(loop: asyncio.AbstractEventLoop, node: Node, stop: Callable[[], N
             stop()
             return
         for line in splitter.feed(chunk):
+            if line.strip() == b"leave":
+                leave_unasked()
+                continue
             try:
                 answer = carry_out(faults, line.decode(errors="replace"))
             except UnknownControlError as error:

@@ -161,7 +161,7 @@ def run_node(
         if control:
             from quire.cli.node.control import obey_stdin
 
-            obey_stdin(loop, node, stop)
+            obey_stdin(loop, node, stop, leave_unasked)
         node.start()
         loop.run_forever()
     except (DataDirectoryError, MetadataLogError, UnsupportedMetadataError, OSError) as error:

@@ -347,6 +347,11 @@ class _Fetch:
                 at_least_one_batch=self._bytes == 0,
                 committed_only=committed_only,
             )
+            if data is not None and committed_only:
+                answer.aborted_transactions = [
+                    AbortedTransaction(producer_id=aborted.producer_id, first_offset=aborted.first_offset)
+                    for aborted in partition.aborted_transactions(wanted.fetch_offset, data)
+                ]
         except NotCheckedError as error:
             self._unchecked.append((partition, error.check))
             data = None
@@ -354,11 +359,6 @@ class _Fetch:
             answer.records = [data]
             if self._in_slices:
                 self._to_send.append((partition, answer))
-            if committed_only:
-                answer.aborted_transactions = [
-                    AbortedTransaction(producer_id=aborted.producer_id, first_offset=aborted.first_offset)
-                    for aborted in partition.aborted_transactions(wanted.fetch_offset, data)
-                ]
             self._bytes += len(data)
         return answer
 

@@ -26,6 +26,7 @@ from quire.storage.directory.log_directory import LogDirectory
 from quire.storage.errors import is_shortage
 from quire.storage.log import Log
 from quire.storage.scanning.batch_scan import DamagedBatchError
+from quire.storage.scanning.range_check import NotCheckedError, ReadCheck
 
 STEP_BYTES = 8 << 20
 """About how much one job reads and writes."""
@@ -81,6 +82,8 @@ class Cleaner:
         """By folder: a log that replaces a deleted one of the same name waits until no job writes to its folder."""
         self._lent: dict[str, None] = {}
         """By folder: logs whose segments a repair replaces."""
+        self._prepared: dict[Log, None] = {}
+        """Logs of which a job rebuilds an index."""
         self._uncleanable: dict[Log, None] = {}
         self._stopped = False
         self.damaged: Callable[[Candidate, DamagedBatchError], None] = lambda candidate, damage: None
@@ -130,7 +133,10 @@ class Cleaner:
             found = dirtiest(self._due())
             if found is None:
                 return
-            self._begin(*found, settings)
+            try:
+                self._begin(*found, settings)
+            except NotCheckedError as error:
+                self._prepare(found[0], error.check)
 
     def _due(self) -> list[tuple[Candidate, Cleanable]]:
         now_ms = self._clock.now_ms()
@@ -139,7 +145,8 @@ class Cleaner:
         # As a list: rolling a log may take its directory offline, which changes the candidates.
         for candidate in list(self._candidates()):
             directory, key, log, stable_offset = candidate
-            idle = not (log.path in self._under_way or log.path in self._lent or log in self._uncleanable)
+            busy = log.path in self._under_way or log.path in self._lent or log in self._prepared
+            idle = not (busy or log in self._uncleanable)
             if not (idle and log.config.compact and not log.closed and directory.failure is None):
                 continue
             try:
@@ -148,6 +155,8 @@ class Cleaner:
                 found = cleanable(log, directory.cleaned_offsets.get(key), settled_offset(candidate), now_ms)
             except OSError as error:
                 directory.fail(error)
+            except NotCheckedError as error:
+                self._prepare(candidate, error.check)
             except ApiError as error:
                 self._leave_alone(candidate, error)
             else:
@@ -159,6 +168,11 @@ class Cleaner:
             # So that the next look can clean what this one could not.
             directory.checkpoint_recovery_points()
         return due
+
+    def _prepare(self, candidate: Candidate, check: ReadCheck) -> None:
+        """A job rebuilds a wrong index of the log; a later look cleans it."""
+        self._prepared[candidate.log] = None
+        candidate.directory.checker.check(check, lambda: self._prepared.pop(candidate.log, None))
 
     # --- Cleaning
 
@@ -239,6 +253,9 @@ class Cleaner:
             try:
                 rest = cleanable(log, cleaned.end_offset, settled_offset(cleaning.candidate), self._clock.now_ms())
                 self._begin(cleaning.candidate, rest, self._settings())
+            except NotCheckedError as error:
+                self._prepare(cleaning.candidate, error.check)
+                self._end(cleaning)
             except (OSError, ApiError) as error:
                 self._failed(cleaning, error)
         else:

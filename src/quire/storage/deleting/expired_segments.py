@@ -20,6 +20,7 @@ from quire.storage.directory.checkpoints import TopicPartition
 from quire.storage.directory.remembered_offsets import RememberedOffsets
 from quire.storage.flushing.flusher import Flusher, Then
 from quire.storage.log import Log
+from quire.storage.scanning.range_check import NotCheckedError, ReadCheck
 from quire.turns import Turns
 
 _FLUSHED_TOGETHER = 3
@@ -38,12 +39,14 @@ class ExpiredSegments:
         remembered: RememberedOffsets,
         guarded: Callable[[], AbstractContextManager[None]],
         start_at: Callable[[TopicPartition, Log, int, Then], None],
+        check: Callable[[ReadCheck, Then], None],
     ) -> None:
         self._clock = clock
         self._flusher = flusher
         self._remembered = remembered
         self._guarded = guarded
         self._start_at = start_at
+        self._check = check
         self._waiting: dict[Log, Then] = {}
         """Logs with expired segments, and the function that begins to delete them."""
         self._busy: dict[Log, None] = {}
@@ -53,9 +56,30 @@ class ExpiredSegments:
 
     def look_at(self, key: TopicPartition, log: Log, high_watermark: int, more: Then) -> None:
         """Deletes expired segments, if any; calls `more` if there may be others, because the number is limited."""
-        if log not in self._waiting and log.find_expired(high_watermark, self._clock.now_ms()) is not None:
+        self._look_at(key, log, high_watermark, more, frozenset())
+
+    def _look_at(self, key: TopicPartition, log: Log, high_watermark: int, more: Then, checked: frozenset[str]) -> None:
+        """`checked` has the segments whose indexes were rebuilt before this look, each once."""
+        if log in self._waiting or log.closed:
+            return
+        try:
+            with self._guarded():
+                expired = log.find_expired(high_watermark, self._clock.now_ms())
+        except NotCheckedError as error:
+            name = repr(error.check)
+            if name not in checked:
+                again = checked | {name}
+                self._check(error.check, lambda: self._look_again(key, log, high_watermark, more, again))
+            return
+        if expired is not None:
             self._waiting[log] = lambda: self._begin(key, log, high_watermark, more)
             self._next()
+
+    def _look_again(
+        self, key: TopicPartition, log: Log, high_watermark: int, more: Then, checked: frozenset[str]
+    ) -> None:
+        with suppress(ApiError):
+            self._look_at(key, log, high_watermark, more, checked)
 
     def forget(self, log: Log) -> None:
         """The log is being deleted, and its flush will not call back."""
@@ -81,7 +105,7 @@ class ExpiredSegments:
 
     def _begin(self, key: TopicPartition, log: Log, high_watermark: int, more: Then) -> None:
         if not log.closed:
-            with suppress(ApiError), self._guarded():
+            with suppress(ApiError, NotCheckedError), self._guarded():
                 expired = log.find_expired(high_watermark, self._clock.now_ms())
                 if expired is not None and not self._remembered.is_to_start_at(key, expired.start_offset):
                     self._flush(key, log, expired, more)

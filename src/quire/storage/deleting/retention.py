@@ -19,7 +19,10 @@ AT_ONCE_MAX = 32
 
 
 class Aging(Protocol):
-    """The part of a segment's interface that retention needs. `newest_ms` may read from the disk."""
+    """The part of a segment's interface that retention needs.
+
+    `newest_ms` may read from the disk, or raise NotCheckedError.
+    """
 
     @property
     def base_offset(self) -> int: ...

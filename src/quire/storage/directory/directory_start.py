@@ -84,6 +84,8 @@ class DirectoryStart(DirectoryState):
 
     def _logs_opened(self, then: Then) -> None:
         self._loading = None
+        with suppress(ApiError), self._guarded():
+            self._remembered.lower_high_watermarks({key: log.end_offset for key, log in self.logs.items()})
         self._loaded = self.failure is None
         if not self._remembered.is_foreign or self.unopened or self.failure is not None:
             then()

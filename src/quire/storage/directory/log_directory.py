@@ -42,7 +42,9 @@ class LogDirectory(DirectoryStart):
         self, disk: Disk, path: str, lock: File | None, clock: Clock, jobs: Jobs, random: Random, on_failure: OnFailure
     ) -> None:
         super().__init__(disk, path, lock, clock, jobs, random, lambda error: on_failure(self, error))
-        self._expired = ExpiredSegments(clock, self._flusher, self._remembered, self._guarded, self._start_at)
+        self._expired = ExpiredSegments(
+            clock, self._flusher, self._remembered, self._guarded, self._start_at, self.checker.check
+        )
 
     @classmethod
     def open(

@@ -51,6 +51,8 @@ class RememberedOffsets:
         self._high_watermarks = CheckpointWriter(disk, jobs, f"{path}/{checkpoints.HIGH_WATERMARKS}", failed)
         self._high_watermarks_known: dict[TopicPartition, int] = {}
         """As the last process left them, for logs that are not open yet."""
+        self._high_watermarks_saved: dict[TopicPartition, int] = {}
+        """In the file on disk, or lower ones that are being written."""
         self._coming_start_offsets: dict[TopicPartition, int] = {}
         """Start offsets that take effect once they are in the checkpoint."""
         self._waiting_for_starts: list[Callable[[], None]] = []
@@ -65,6 +67,7 @@ class RememberedOffsets:
         marked = without_mark(self._recovery_points_known)
         self._high_watermarks_known = self._read_high_watermarks()
         self.is_foreign = not (without_mark(self._high_watermarks_known) and marked)
+        self._high_watermarks_saved = self._high_watermarks_known.copy()
         self._start_offsets_known = read_if_sensible(self._disk, f"{self._path}/{checkpoints.LOG_START_OFFSETS}")
         self.cleaned_offsets.read()
 
@@ -92,7 +95,12 @@ class RememberedOffsets:
 
     def make_way_for(self, key: TopicPartition) -> None:
         """Called before a log of this name is created. Blocks if there was one before, once for many deleted logs."""
-        known = (self._recovery_points_known, self._start_offsets_known, self.cleaned_offsets)
+        known = (
+            self._recovery_points_known,
+            self._start_offsets_known,
+            self._high_watermarks_saved,
+            self.cleaned_offsets,
+        )
         if any(key in offsets for offsets in known):
             self.forget(key)
         if key in self._gone or len(self._gone) > _GONE_MAX:
@@ -122,6 +130,9 @@ class RememberedOffsets:
         self._save_recovery_points_now(self._recovery_points_now())
         self._start_offsets.save_now(self._start_offsets_now())
         self.cleaned_offsets.save_now()
+        if any(key in self._high_watermarks_saved for key in self._gone):
+            kept = {key: each for key, each in self._high_watermarks_saved.items() if key not in self._gone}
+            self._save_high_watermarks_now(kept)
         self._gone.clear()
 
     def finish(self) -> None:
@@ -138,7 +149,23 @@ class RememberedOffsets:
     def _read_high_watermarks(self) -> dict[TopicPartition, int]:
         return read_if_sensible(self._disk, f"{self._path}/{checkpoints.HIGH_WATERMARKS}")
 
+    def lower_high_watermarks(self, ends: Mapping[TopicPartition, int]) -> None:
+        """The logs end, or are about to end, at these offsets. Blocks until the file has no high watermark above them.
+
+        What was committed beyond is lost here. If it is lost everywhere, other records come in its place, and a start
+        after a crash would take these for committed.
+        """
+        saved = self._high_watermarks_saved
+        lower = {key: end_offset for key, end_offset in ends.items() if end_offset < saved.get(key, 0)}
+        if lower:
+            self._save_high_watermarks_now(saved | lower)
+
+    def _save_high_watermarks_now(self, offsets: dict[TopicPartition, int]) -> None:
+        self._high_watermarks.save_now(offsets if self.is_foreign else with_mark(offsets))
+        self._high_watermarks_saved = offsets
+
     def save_high_watermarks_soon(self, offsets: Mapping[TopicPartition, int]) -> None:
+        self._high_watermarks_saved = dict(offsets)
         self._high_watermarks.save_soon(offsets if self.is_foreign else with_mark(offsets))
 
     def take_over(self) -> None:
@@ -167,6 +194,7 @@ class RememberedOffsets:
             if end_offset < starts.get(key, 0):
                 lower[key] = end_offset
         self._save_recovery_points_now(points)
+        self.lower_high_watermarks({key_of[log]: end_offset for log, _, end_offset in cuts})
         if lower:
             for key in lower:
                 self._coming_start_offsets.pop(key, None)

@@ -12,7 +12,10 @@ class LogDeleting(LogState):
     __slots__ = ()
 
     def find_expired(self, high_watermark: int, now_ms: int) -> Expired | None:
-        """The oldest segments, if the topic's retention settings say that they are to be deleted; None otherwise."""
+        """The oldest segments, if the topic's retention settings say that they are to be deleted; None otherwise.
+
+        NotCheckedError if a job has to rebuild a wrong index first.
+        """
         return retention.find_expired(
             list(self._segments),
             self.config,

@@ -89,17 +89,18 @@ class LogReading(LogState):
     def find_timestamp(self, timestamp: int, searched: TimeSearch | None = None) -> TimestampedOffset | None:
         """The first record whose timestamp is `timestamp` or later, with its leader epoch.
 
-        LongSearchError if a job has to search first; see `quire.storage.time_lookup.time_search`.
+        LongSearchError if a job has to search first (see `quire.storage.time_lookup.time_search`), NotCheckedError if
+        one has to rebuild a wrong index.
         """
         return timestamp_lookup.first_at_or_after(self._segments, timestamp, self.start_offset, searched)
 
     def find_max_timestamp(self, searched: TimeSearch | None = None) -> TimestampedOffset | None:
-        """The first record with the highest timestamp; None if no record has one. LongSearchError as above."""
+        """The first record with the highest timestamp; None if no record has one. Errors as above."""
         return timestamp_lookup.highest(self._segments, self.start_offset, searched)
 
     def aborted_transactions(self, offset: int, part: FileSlice | None = None) -> list[AbortedTransaction]:
         """The aborted transactions that may have records in `part`, which was read from `offset` on.
 
-        Without `part`: in the log from `offset` on.
+        Without `part`: in the log from `offset` on. NotCheckedError if a job has to rebuild a wrong index first.
         """
         return aborted_in(self._segments, self._snapshots, offset, part, self.end_offset)

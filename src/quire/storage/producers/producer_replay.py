@@ -5,6 +5,7 @@ way.
 """
 
 import logging
+from collections.abc import Iterable
 from contextlib import suppress
 
 from quire.storage.indexes.transaction_index import AbortedTransaction
@@ -13,6 +14,7 @@ from quire.storage.producers.producer_snapshot import ProducerSnapshots
 from quire.storage.producers.producer_state import ProducerState
 from quire.storage.scanning.batch_scan import DamagedBatchError
 from quire.storage.segment import Segment
+from quire.storage.segment.lookup import SegmentLookup
 from quire.storage.segments import Segments
 
 MarkedEnd = tuple[int, int]
@@ -28,7 +30,7 @@ def replay_producers(
     newest = snapshots.newest(end_offset)
     offset, state = newest if newest is not None else (start_offset, ProducerState())
     for segment in segments.between(offset, end_offset):
-        _replay(state, segment, offset, end_offset)
+        replay(state, segment, offset, end_offset)
     return state
 
 
@@ -36,12 +38,17 @@ def rebuild_transaction_index(
     segments: Segments, snapshots: ProducerSnapshots, segment: Segment, end_offset: int, reason: Exception
 ) -> None:
     """Rebuilds the transaction index of a segment that ends at `end_offset`, and writes its file."""
-    _log.warning("rebuilding %s: %s", segment.transaction_index.path, reason)
     state = replay_producers(segments, snapshots, segments[0].base_offset, segment.base_offset)
+    take_transaction_index(segment, replay(state, segment, segment.base_offset, end_offset), reason)
+
+
+def take_transaction_index(segment: Segment, aborted: Iterable[AbortedTransaction], reason: Exception) -> None:
+    """Replaces the transaction index of a segment, and writes its file."""
+    _log.warning("rebuilt %s: %s", segment.transaction_index.path, reason)
     active = segment.offset_index.pinned
     segment.transaction_index.reset()
-    for aborted in _replay(state, segment, segment.base_offset, end_offset):
-        segment.transaction_index.append(aborted)
+    for each in aborted:
+        segment.transaction_index.append(each)
     segment.transaction_index.write()
     if not active:
         segment.transaction_index.unpin()
@@ -57,12 +64,12 @@ def find_ended(segments: Segments, snapshots: ProducerSnapshots, start_offset: i
     if any(_has_marker(segment, start_offset, end_offset) for segment in searched):
         state = replay_producers(segments, snapshots, segments[0].base_offset, start_offset)
         for segment in searched:
-            _replay(state, segment, start_offset, end_offset, ended)
+            replay(state, segment, start_offset, end_offset, ended)
     return ended
 
 
 def _has_marker(segment: Segment, offset: int, end_offset: int) -> bool:
-    with suppress(DamagedBatchError):  # `_replay` reports it.
+    with suppress(DamagedBatchError):  # `replay` reports it.
         for _, header in segment.batches_around(offset):
             if header.base_offset >= end_offset:
                 break
@@ -71,8 +78,8 @@ def _has_marker(segment: Segment, offset: int, end_offset: int) -> bool:
     return False
 
 
-def _replay(
-    state: ProducerState, segment: Segment, offset: int, end_offset: int, ended: list[MarkedEnd] | None = None
+def replay(
+    state: ProducerState, segment: SegmentLookup, offset: int, end_offset: int, ended: list[MarkedEnd] | None = None
 ) -> list[AbortedTransaction]:
     """Updates `state` with the batches from `offset` up to `end_offset`; returns transactions aborted there.
 

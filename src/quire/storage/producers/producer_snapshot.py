@@ -128,6 +128,35 @@ class ComingSnapshot:
         self._file.close()
 
 
+class SnapshotLoader:
+    """`run` in a job, `finish` on the event loop: a snapshot of thousands of producers takes long to read."""
+
+    def __init__(self, snapshots: "ProducerSnapshots", offset: int | None, coming: "ComingSnapshot | None") -> None:
+        self._snapshots = snapshots
+        self._coming = coming
+        self._error: Exception | None = None
+        self.offset = offset
+        """None if there is no snapshot."""
+
+    def run(self) -> ProducerState | None:
+        """The producers in it: none if there is no snapshot. None if it cannot be read."""
+        if self.offset is None:
+            return ProducerState()
+        if self._coming is not None:
+            return _state_of(self._coming.producers)
+        try:
+            return self._snapshots.load(self.offset)
+        except (CorruptSnapshotError, FileNotFoundError) as error:
+            self._error = error
+            return None
+
+    def finish(self) -> None:
+        """Removes a snapshot that cannot be read."""
+        if self._error is not None and self.offset in self._snapshots.offsets:
+            assert self.offset is not None
+            self._snapshots.drop_unreadable(self.offset, self._error)
+
+
 class ProducerSnapshots:
     """The snapshot files of one partition."""
 
@@ -173,11 +202,24 @@ class ProducerSnapshots:
             if coming is not None:
                 return offset, _state_of(coming.producers)
             try:
-                return offset, from_bytes(self._disk.read_file(self._path(offset)))
+                return offset, self.load(offset)
             except (CorruptSnapshotError, FileNotFoundError) as error:
-                _log.warning("not using the producer snapshot %s: %s", self._path(offset), error)
-                self._remove([offset])
+                self.drop_unreadable(offset, error)
         return None
+
+    def loader(self, end_offset: int) -> "SnapshotLoader":
+        """For a job: loads the newest snapshot at or before `end_offset`."""
+        slot = bisect_right(self.offsets, end_offset) - 1
+        offset = self.offsets[slot] if slot >= 0 else None
+        return SnapshotLoader(self, offset, None if offset is None else self._coming.get(offset))
+
+    def load(self, offset: int) -> ProducerState:
+        """The snapshot in the file; CorruptSnapshotError or FileNotFoundError."""
+        return from_bytes(self._disk.read_file(self._path(offset)))
+
+    def drop_unreadable(self, offset: int, error: Exception) -> None:
+        _log.warning("not using the producer snapshot %s: %s", self._path(offset), error)
+        self._remove([offset])
 
     def remove_after(self, offset: int) -> None:
         self._remove(self.offsets[bisect_right(self.offsets, offset) :])

@@ -289,6 +289,13 @@ class ProducerState:
             last_stable_offset = header.last_offset + 1
         return AbortedTransaction(header.producer_id, first_offset, header.last_offset, last_stable_offset)
 
+    def ended_unseen(self, producer_id: int) -> None:
+        """The marker of its open transaction was in the log, and cannot be read any more."""
+        producer = self._producers.get(producer_id)
+        if producer is not None and self._open_transactions.pop(producer_id, None) is not None:
+            producer = self._producers[producer_id] = producer.copy(self._generation)
+            producer.current_txn_first_offset = NO_OFFSET
+
     def _producer(self, header: BatchHeader) -> ProducerEntry:
         producer = self._producers.get(header.producer_id)
         if producer is None:

@@ -10,11 +10,18 @@ checksum, unless it is torn before the bytes that the checksum covers. Such a ba
 because truncating there would lose intact batches after it. The check before the first read (`range_check`) finds it
 again and refuses it.
 
+Such a batch may be the marker of an aborted transaction, or have records of one. Its other records are still served,
+and are all served once the segment is repaired. So what the transaction index of the segment says is kept, as far as
+the markers that the scan has seen do not contradict it.
+
 No checksum covers a batch's offset and leader epoch, but both only rise. If one of them rises by more than expected,
 the scan consults the next batch before it accepts this one.
 """
 
+from collections.abc import Iterable
+
 from quire.protocol.records.batch import CHECKED_FROM, HEADER_BYTES, BatchHeader, read_header
+from quire.storage.indexes.transaction_index import AbortedTransaction
 from quire.storage.leader_epochs import NO_EPOCH, LeaderEpochs
 from quire.storage.log_config import LogConfig
 from quire.storage.producers.end_marker import EndMarker
@@ -52,6 +59,10 @@ class RecoveryScan:
         self._recovery_point = recovery_point
         self._only_torn = only_torn
         self._may_have_gaps = may_have_gaps
+        self._passed_over: list[tuple[int, int]] = []
+        """The first offset of each damage in the segment, and that of the next intact batch."""
+        self._abort_markers: dict[int, int] = {}
+        """Those that were seen in the segment: the producer at each offset."""
         self.damaged_at_end = False
         """Whether the last segment ends with bytes that were on disk and are damaged now."""
 
@@ -70,7 +81,11 @@ class RecoveryScan:
             leader_epoch=self._epochs.latest,
         )
         self.damaged_at_end = False
+        self._passed_over.clear()
+        self._abort_markers.clear()
         damage = segment.recover(self._walk, self)
+        if self._passed_over:
+            segment.keep_aborted(self._confirmed(segment.aborted_in_file()))
         return self._walk.next_offset, damage
 
     # --- What the scan meets
@@ -117,14 +132,41 @@ class RecoveryScan:
         self._producers.update(header)
 
     def meet_marker(self, header: BatchHeader, marker: EndMarker) -> None:
+        if marker.aborts:
+            self._abort_markers[header.last_offset] = header.producer_id
         aborted = self._producers.end_transaction(header, marker)
         if aborted is not None:
             self._segment.add_aborted(aborted)
 
     def pass_over(self, damage: DamagedBatchError) -> int | None:
         """The position at which to continue after damage; None if the log ends there."""
-        if self._only_torn:
-            return None
+        first_offset = self._walk.next_offset
+        position = None if self._only_torn else self._position_after(damage)
+        if position is not None:
+            next_offset = self._offset_at(position)
+            self._passed_over.append((first_offset, next_offset))
+            for aborted in self._segment.aborted_in_file():
+                if first_offset <= aborted.last_offset < next_offset:
+                    self._producers.ended_unseen(aborted.producer_id)
+        return position
+
+    def _offset_at(self, position: int) -> int:
+        """Where the batch begins at which the scan continues."""
+        segment, following = self._segment, self._following
+        if position < segment.size:
+            return read_header(segment.file.pread(HEADER_BYTES, position)).base_offset
+        return MAX_OFFSET if following is None else following.base_offset
+
+    def _confirmed(self, aborted: Iterable[AbortedTransaction]) -> list[AbortedTransaction]:
+        """Those whose markers were seen, or are damaged."""
+        return [
+            each
+            for each in aborted
+            if self._abort_markers.get(each.last_offset) == each.producer_id
+            or any(first <= each.last_offset < behind for first, behind in self._passed_over)
+        ]
+
+    def _position_after(self, damage: DamagedBatchError) -> int | None:
         segment, walk = self._segment, self._walk
         header = intact_at(segment.file, damage.position, segment.size)
         if header is not None and header.leader_epoch >= self._epochs.latest:

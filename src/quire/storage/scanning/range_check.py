@@ -46,7 +46,7 @@ class _Doubt(NamedTuple):
 
 
 class ReadCheck(Protocol):
-    """What a job has to do before a read can be repeated: a `RangeCheck`, or an `IndexRebuild` of the segment."""
+    """What a job has to do before a read can be repeated: a `RangeCheck`, or the rebuilding of indexes."""
 
     def run(self) -> None:
         """Blocks: runs in a job."""

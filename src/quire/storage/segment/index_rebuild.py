@@ -1,8 +1,8 @@
-"""Rebuilds the indexes of a large segment in a job, after a read has found them wrong.
+"""Rebuilds the indexes of a large segment in a job, after a look-up has found them wrong.
 
-A read raises `NotCheckedError` with this rebuild in place of a check (see `quire.storage.scanning.range_check`): `run`
-in a job reads the headers of all batches, `finish` on the event loop takes the new indexes into use, and the read is
-repeated. Other look-ups, and those in small segments, rebuild at once.
+A look-up with `in_job` raises `NotCheckedError` with this rebuild in place of a check (see
+`quire.storage.scanning.range_check`): `run` in a job reads the headers of all batches, `finish` on the event loop takes
+the new indexes into use, and the look-up is repeated. Other look-ups, and those in small segments, rebuild at once.
 """
 
 from quire.storage.indexes.index_file import CorruptIndexError, IndexCache
@@ -38,9 +38,9 @@ class IndexRebuild:
         self._scratch.index_all()
 
     def finish(self) -> None:
-        """Takes the indexes into use, unless the segment was truncated meanwhile."""
+        """Takes the indexes into use, unless the segment was truncated, deleted or replaced meanwhile."""
         segment, scratch = self._segment, self._scratch
-        if segment.size != scratch.size or segment.offset_index.pinned:
+        if segment.size != scratch.size or segment.offset_index.pinned or segment.is_retired:
             return
         segment.take_indexes(scratch, self._reason)
         for damage in scratch.damages:

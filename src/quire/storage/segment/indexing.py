@@ -68,10 +68,11 @@ class SegmentIndexing(SegmentState):
                 self._first_timestamp = header.max_timestamp
         return self._first_timestamp
 
-    def max_timestamp(self) -> tuple[int, int]:
+    def max_timestamp(self, *, in_job: bool = False) -> tuple[int, int]:
         """The highest timestamp and the last offset of its batch: in a completed segment, the last time index entry."""
         if self._max_timestamp is None:
-            self._max_timestamp, self._max_timestamp_offset = self._rebuilt_if_corrupt(self.time_index.last)
+            found = self._rebuilt_if_corrupt(self.time_index.last, in_job=in_job)
+            self._max_timestamp, self._max_timestamp_offset = found
         return self._max_timestamp, self._max_timestamp_offset
 
     # --- Saving
@@ -110,12 +111,17 @@ class SegmentIndexing(SegmentState):
 
     # --- Rebuilding
 
-    def _rebuilt_if_corrupt(self, look_up: Callable[[], T]) -> T:
+    def _rebuilt_if_corrupt(self, look_up: Callable[[], T], *, in_job: bool = False) -> T:
         try:
             return look_up()
         except CorruptIndexError as error:
+            if in_job:
+                self._leave_to_job(error)
             self.rebuild_indexes(error)
             return look_up()
+
+    def _leave_to_job(self, reason: CorruptIndexError) -> None:
+        """Raises NotCheckedError if rebuilding takes long; see `SegmentLookup`."""
 
     def rebuild_indexes(self, reason: Exception) -> None:
         """Rebuilds the offset and time index from the headers of the batches. `reason` is logged."""

@@ -26,12 +26,12 @@ class SegmentLookup(SegmentIndexing):
     def find(self, offset: int, *, in_job: bool = False) -> tuple[int, BatchHeader] | None:
         """Position and header of the batch that contains `offset`, or of the first after it; None if there is none.
 
-        Reads about one index interval of the file at most. With `in_job`, a wrong index of a large segment is not
-        rebuilt at once, which would take long: NotCheckedError has the rebuild.
+        Reads about one index interval of the file at most. With `in_job`, here and below, a wrong index of a large
+        segment is not rebuilt at once, which would take long: NotCheckedError has the rebuild.
         """
         damaged = None
         try:
-            for position, header in self._batches_for_read(offset) if in_job else self.batches_around(offset):
+            for position, header in self.batches_around(offset, in_job=in_job):
                 if damaged is not None and header.base_offset > offset:
                     break
                 if header.last_offset >= offset:
@@ -71,24 +71,21 @@ class SegmentLookup(SegmentIndexing):
             raise
         return None
 
-    def batches_around(self, offset: int) -> Iterator[tuple[int, BatchHeader]]:
+    def batches_around(self, offset: int, *, in_job: bool = False) -> Iterator[tuple[int, BatchHeader]]:
         """Positions and headers of all batches from the one that contains `offset` on, and possibly of some before it.
 
         An index that contradicts the log is rebuilt before it is used.
         """
-        try:
-            return self._batches_at(self.offset_index.lookup(offset))
-        except CorruptIndexError as error:
-            self.rebuild_indexes(error)
-            return self._batches_at(self.offset_index.lookup(offset))
+        return self._rebuilt_if_corrupt(lambda: self._batches_at(self.offset_index.lookup(offset)), in_job=in_job)
 
-    def _batches_for_read(self, offset: int) -> Iterator[tuple[int, BatchHeader]]:
-        try:
-            return self._batches_at(self.offset_index.lookup(offset))
-        except CorruptIndexError as error:
-            if self.size <= REBUILT_AT_ONCE_BYTES or self.offset_index.pinned:
-                return self.batches_around(offset)
-            raise NotCheckedError(IndexRebuild(self, error)) from None
+    @property
+    def takes_long_to_read(self) -> bool:
+        """Whether a job must rebuild its indexes. Those of an active segment are in memory, and never wrong."""
+        return self.size > REBUILT_AT_ONCE_BYTES and not self.offset_index.pinned
+
+    def _leave_to_job(self, reason: CorruptIndexError) -> None:
+        if self.takes_long_to_read:
+            raise NotCheckedError(IndexRebuild(self, reason)) from None
 
     def _batches_at(self, entry: tuple[int, int] | None) -> Iterator[tuple[int, BatchHeader]]:
         if entry is None:
@@ -121,7 +118,7 @@ class SegmentLookup(SegmentIndexing):
         if end == position:
             if self.unchecked_end < self.size:
                 limit = int.from_bytes(self.file.pread(8, self.unchecked_end), "big")
-            indexed = self._rebuilt_if_corrupt(lambda: self.offset_index.last_before_position(position))
+            indexed = self._rebuilt_if_corrupt(lambda: self.offset_index.last_before_position(position), in_job=True)
             lead_in = indexed if indexed is not None and indexed[1] > 0 else (self.base_offset, 0)
             raise NotCheckedError(
                 RangeCheck(self, position, offset, wanted, lead_in=lead_in, limit=limit, epochs=epochs)
@@ -132,9 +129,9 @@ class SegmentLookup(SegmentIndexing):
         """The end marker in the control batch at `position`; DamagedBatchError if the batch is not intact."""
         return read_end_marker(batch_scan.read_batch(self.file, position, header), header)
 
-    def offset_bound(self, position: int) -> int | None:
+    def offset_bound(self, position: int, *, in_job: bool = False) -> int | None:
         """An offset that is above all batches before `position`, but not far above them; None if only the end is."""
-        return self._rebuilt_if_corrupt(lambda: self._indexed_from(position))
+        return self._rebuilt_if_corrupt(lambda: self._indexed_from(position), in_job=in_job)
 
     def _indexed_from(self, position: int) -> int | None:
         entry = self.offset_index.first_from_position(position)
@@ -156,11 +153,16 @@ class SegmentLookup(SegmentIndexing):
         return *batch, expected_offset
 
     def newest_ms(self) -> int:
-        """The highest timestamp of a record; if no record has one, when the file was last written to."""
-        timestamp, _ = self.max_timestamp()
+        """The highest timestamp of a record; if no record has one, when the file was last written to.
+
+        As with `in_job`: NotCheckedError may have a rebuild.
+        """
+        timestamp, _ = self.max_timestamp(in_job=True)
         return timestamp if timestamp != NO_TIMESTAMP else self._disk.modified_ms(self.path)
 
-    def batches_around_timestamp(self, timestamp: int, from_offset: int) -> Iterator[tuple[int, BatchHeader]]:
+    def batches_around_timestamp(
+        self, timestamp: int, from_offset: int, *, in_job: bool = False
+    ) -> Iterator[tuple[int, BatchHeader]]:
         """As `batches_around`, for the first batch at or after `from_offset` whose timestamps reach `timestamp`."""
-        _, offset = self._rebuilt_if_corrupt(lambda: self.time_index.lookup(timestamp))
-        return self.batches_around(max(offset, from_offset))
+        _, offset = self._rebuilt_if_corrupt(lambda: self.time_index.lookup(timestamp), in_job=in_job)
+        return self.batches_around(max(offset, from_offset), in_job=in_job)

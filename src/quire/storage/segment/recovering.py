@@ -1,10 +1,16 @@
 """From files on disk to a segment that is ready for use: quickly after a clean stop, byte by byte after a crash."""
 
+from contextlib import suppress
+
+from quire.storage.indexes.index_file import CorruptIndexError, IndexCache
+from quire.storage.indexes.transaction_index import AbortedTransaction, TransactionIndex
 from quire.storage.scanning import segment_scan
 from quire.storage.scanning.batch_scan import DamagedBatchError
 from quire.storage.scanning.batch_walk_native import BatchWalk
 from quire.storage.scanning.segment_scan import RecoveryVisitor
 from quire.storage.segment.lookup import SegmentLookup
+
+_MAX_OFFSET = (1 << 63) - 1
 
 
 class SegmentRecovering(SegmentLookup):
@@ -58,6 +64,21 @@ class SegmentRecovering(SegmentLookup):
         if self.size:
             self._take_over(walk)
         return damage
+
+    def aborted_in_file(self) -> list[AbortedTransaction]:
+        """What the file of the transaction index says, whatever is in memory; nothing if it is missing or wrong."""
+        index = TransactionIndex(self._disk, self.transaction_index.path, self.base_offset, IndexCache())
+        with suppress(CorruptIndexError):
+            index.check(_MAX_OFFSET)
+            return list(index)
+        return []
+
+    def keep_aborted(self, known: list[AbortedTransaction]) -> None:
+        """Adds transactions that a scan could not find, and corrects those that it found a part of."""
+        aborted = {each.last_offset: each for each in (*self.transaction_index, *known)}
+        self.transaction_index.reset()
+        for last_offset in sorted(aborted):
+            self.add_aborted(aborted[last_offset])
 
     def _take_over(self, walk: BatchWalk) -> None:
         self.offset_index.entries.extend(walk.offset_entries)

@@ -91,6 +91,7 @@ class Segment(SegmentRecovering):
 
         Returns the new names. Readers that have the file open can continue to read it.
         """
+        self.is_retired = True
         self.offset_index.discard()
         self.time_index.discard()
         self.transaction_index.discard()

@@ -30,6 +30,7 @@ class SegmentState:
         "checked",
         "created_ms",
         "indexes_full",
+        "is_retired",
         "offset_index",
         "size",
         "time_index",
@@ -65,6 +66,8 @@ class SegmentState:
         self.transaction_index = TransactionIndex(disk, self._path(file_names.TRANSACTION_INDEX), base_offset, cache)
         self.indexes_full = False
         """Whether the offset index or the time index has no room for another entry."""
+        self.is_retired = False
+        """Whether it is no longer part of its log. Another segment may have its name."""
         self._indexes_saved = True
         self._unindexed_bytes = 0
         self._first_timestamp: int | None = None

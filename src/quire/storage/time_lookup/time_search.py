@@ -10,6 +10,7 @@ that it finds may be large. So the event loop searches only a little, and a job 
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple, TypeVar
 
 from quire.protocol.errors import ErrorCode
@@ -20,6 +21,7 @@ from quire.protocol.records.invalid import InvalidRecords
 from quire.protocol.records.reader import find_highest, find_timestamp
 from quire.storage.scanning import batch_scan
 from quire.storage.scanning.batch_scan import DamagedBatchError
+from quire.storage.scanning.range_check import read_checked
 from quire.storage.segment import Segment
 from quire.storage.time_lookup.time_scan_native import find_time
 
@@ -146,10 +148,10 @@ class LongSearchError(Exception):
 
 def search_now(look: Callable[[TimeSearch | None], T]) -> T:
     """Calls `look` until it succeeds, and runs the searches that it needs. Blocks: for tools and tests."""
-    searched = None
+    searched: TimeSearch | None = None
     while True:
         try:
-            return look(searched)
+            return read_checked(partial(look, searched))
         except LongSearchError as error:
             searched = error.search
             searched.run()

@@ -4,7 +4,8 @@ Timestamps need not rise with offsets, so "the first record at or after a timest
 Segments are skipped by their highest timestamp. Within a segment the search uses the time index, the offset index and
 batch headers (`time_search`); only one batch is decoded.
 
-Both functions may raise LongSearchError. The caller then runs that search and calls again with it.
+Both functions may raise LongSearchError. The caller then runs that search and calls again with it. NotCheckedError says
+that a job has to rebuild a wrong index first (see `quire.storage.segment.index_rebuild`).
 """
 
 from collections.abc import Iterator
@@ -26,8 +27,9 @@ def first_at_or_after(
     for segment in _not_searched(segments, start_offset, searched):
         if found is not None:
             break
-        if segment.max_timestamp()[0] >= timestamp:
-            found = _search(segment, segment.batches_around_timestamp(timestamp, start_offset), start_offset, timestamp)
+        if segment.max_timestamp(in_job=True)[0] >= timestamp:
+            batches = segment.batches_around_timestamp(timestamp, start_offset, in_job=True)
+            found = _search(segment, batches, start_offset, timestamp)
     return found
 
 
@@ -37,18 +39,19 @@ def highest(segments: Segments, start_offset: int, searched: TimeSearch | None =
     best = searched.found if searched is not None else None
     holder, timestamp = None, best.timestamp if best is not None else NO_TIMESTAMP
     for segment in _not_searched(segments, start_offset, searched):
-        highest_here, offset = segment.max_timestamp()
+        highest_here, offset = segment.max_timestamp(in_job=True)
         if highest_here <= timestamp:
             continue
         if _may_be_deleted(segment, offset, start_offset):
             # Only the first segment can have some records deleted and others not.
-            best = _search(segment, segment.batches_around(start_offset), start_offset, None)
+            best = _search(segment, segment.batches_around(start_offset, in_job=True), start_offset, None)
             timestamp = best.timestamp if best is not None else NO_TIMESTAMP
         else:
             holder, timestamp = segment, highest_here
     if holder is None:
         return best
-    return _search(holder, holder.batches_around_timestamp(timestamp, start_offset), start_offset, timestamp)
+    batches = holder.batches_around_timestamp(timestamp, start_offset, in_job=True)
+    return _search(holder, batches, start_offset, timestamp)
 
 
 def _if_still_true(searched: TimeSearch | None, start_offset: int) -> TimeSearch | None:
@@ -70,7 +73,7 @@ def _may_be_deleted(segment: Segment, last_offset: int, start_offset: int) -> bo
     """Whether a batch that ends with `last_offset` may have lost its record with the highest timestamp."""
     if last_offset < start_offset or segment.base_offset >= start_offset:
         return last_offset < start_offset
-    first = segment.find(start_offset)
+    first = segment.find(start_offset, in_job=True)
     return first is not None and first[1].base_offset < start_offset and first[1].last_offset == last_offset
 
 

@@ -100,7 +100,8 @@ class LogVerifier:
         except DamagedBatchError as damage:
             following = next_intact(file, damage.position, end, walk.next_offset)
             lost = (following if following is not None else end) - damage.position
-            yield Finding(file.path, damage.position, f"{damage.reason}; offset {walk.next_offset}, {lost} bytes")
+            reason = damage.reason.rstrip(".")
+            yield Finding(file.path, damage.position, f"{reason}; offset {walk.next_offset}, {lost} bytes")
             self._progress((following if following is not None else end) - position)
             return following
         return None
