@@ -219,14 +219,14 @@ class OwnTransactionalProducer(OwnClient):
     async def _end(self, transaction: TransactionBook, sent: list[Sent], *, commit: bool) -> None:
         assert self._session is not None
         producer, session = self._live(), self._session
-        connections, was_superseded = self.network.connections, session.superseded
+        was_superseded = session.superseded
         transaction.commit_asked = commit
         try:
             await self._unless_the_power_goes(producer.commit() if commit else producer.abort())
         except (ApiError, ClientError) as error:
             failed = any(each.receipt.delivery.error is not None for each in sent)
-            if failed or connections == self.network.connections:
-                transaction.commit_asked = False  # it was never sent, or it was refused
+            if failed or _ended_otherwise(error):
+                transaction.commit_asked = False  # it was never sent, or never carried out
             self._check_excuse(session, error)
             settle(self, sent, excused=True)
             raise ApiError(ErrorCode.PRODUCER_FENCED) from error
@@ -262,6 +262,12 @@ class OwnTransactionalProducer(OwnClient):
             raise Violation("an acknowledged commit holds", f"{transaction} is aborted {transaction.trace_text}")
         transaction.committed_tick = ledger.ticks.next()
         ledger.counts.transactions_committed += 1
+
+
+def _ended_otherwise(error: Exception) -> bool:
+    """Whether the transaction was not committed. After other errors it may be: a coordinator that loses its leadership
+    answers NOT_COORDINATOR to a commit that it has written already, and another producer may replace this one then."""
+    return isinstance(error, ApiError) and error.code is ErrorCode.INVALID_TXN_STATE
 
 
 def _flush(producer: Producer) -> Steps[None]:

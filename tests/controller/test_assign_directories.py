@@ -116,7 +116,7 @@ def test_a_last_leader_whose_folder_was_never_created_leads_again() -> None:
 
 
 def test_the_only_other_replica_leads_when_the_disk_of_the_last_leader_was_replaced() -> None:
-    """What it lacks is gone, whoever leads."""
+    """What it lacks is gone, whichever replica leads."""
     image = cluster(topic(), partition(0, (1, 2), (), -1, last_known_elr=(1,)), brokers=2, features=ELIGIBLE)
     image.brokers[1] = image.brokers[1]._replace(log_dirs=(directory(7),))
     later = after(image, assign(image, directory(7), 0).records).topics_by_name["orders"].partitions[0]

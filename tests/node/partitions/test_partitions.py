@@ -32,8 +32,8 @@ def test_removing_what_was_never_committed_is_no_loss(caplog: pytest.LogCaptureF
     assert "committed records lost" not in caplog.text
 
 
-def test_what_the_leader_deleted_was_committed_whoever_leads_when_it_is_deleted_here() -> None:
-    """A follower that was not told yet becomes the leader while its checkpoint is written."""
+def test_what_the_leader_deleted_was_committed_even_if_this_node_leads_when_it_deletes_it() -> None:
+    """A follower that does not know yet becomes the leader while it writes its checkpoint."""
     nodes = Replicated()
     nodes.written(b"0", b"1", b"2")
     nodes.until(nodes.is_whole)

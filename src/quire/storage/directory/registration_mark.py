@@ -5,10 +5,10 @@ it still has everything of the last registration, without a clean stop. It does 
 cache's id (`Disk.cache_id`) is another one after a power loss or a restart of the machine, and for another disk.
 
 The mark need not be durable: it counts only with the page cache that has it. So it is not synced, and a power loss may
-leave anything. A process that is killed while it registers has lost nothing either. So the mark says before which
-incarnation asks for the next registration, and whoever knows the epoch that this one got may use it. Every other mark
-than that of the last registration is harmless, because the controller compares the epoch with that of the registration
-it knows:
+leave anything. A process that is killed while it registers has lost nothing either. So before a broker registers, the
+mark names the incarnation that asks, and a later process that knows which epoch this one got may use the mark. Every
+mark other than that of the last registration is harmless, because the controller compares the epoch with that of the
+registration it knows:
 
     another program used the directory      an older epoch than its registration
     the directory was emptied or exchanged  none, or that of another page cache

@@ -44,8 +44,8 @@ class LogFollowing(LogAppending):
         """Removes everything from `offset` on, including the batch that contains it.
 
         A node calls `LogDirectory.truncate` instead, because the checkpoint must take back the recovery point first.
-        The newest segments go first, so that a crash leaves a prefix, at worst a longer one. DamagedBatchError, before
-        anything is changed, if a damaged batch keeps the place from being found.
+        The newest segments go first, so that a crash leaves a prefix, at worst a longer one. If a
+        damaged batch hides where to cut, this raises DamagedBatchError before it changes anything.
         """
         if offset >= self.end_offset:
             # A leader that lost its term before its first append leaves an epoch without records at the end. A fetch
