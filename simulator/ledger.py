@@ -247,6 +247,7 @@ class TopicBook:
         "deleted",
         "deletion_asked",
         "flush_changes",
+        "flush_messages_of",
         "given_up",
         "name",
         "partitions",
@@ -281,6 +282,9 @@ class TopicBook:
         self.settings: dict[str, Setting] = {}
         self.flush_changes = 0
         """The number of requests to change flush.messages."""
+        self.flush_messages_of: dict[str, str] = {}
+        """In a cluster: the value in the metadata of each running node. A change may be acknowledged before all of them
+        have applied it."""
         self.deletion_asked = False
         self.deleted = False
         self.given_up = False
@@ -297,9 +301,11 @@ class TopicBook:
 
     @property
     def flushed_since(self) -> int | None:
-        """The change (0: the creation) since which flush.messages is 1; None if that is not certain."""
+        """The change (0: the creation) since which flush.messages is 1; None if that is not certain everywhere."""
         setting = self.settings.get(FLUSH_MESSAGES)
-        if setting is None or any(value != "1" for value in (setting.acknowledged, *setting.doubtful)):
+        if setting is None:
+            return None
+        if any(value != "1" for value in (setting.acknowledged, *setting.doubtful, *self.flush_messages_of.values())):
             return None
         return self.flush_changes
 

@@ -17,7 +17,7 @@ from quire.metadata.partition_image import PartitionImage
 from quire.protocol.internal_topics import is_internal
 from quire.replication.partition import Partition
 from simulator.checker import Checker
-from simulator.ledger import Ledger, PartitionBook
+from simulator.ledger import FLUSH_MESSAGES, Ledger, PartitionBook
 from simulator.machine import Flushed, Machine, MachineState
 from simulator.replicas import Replicas
 from simulator.violation import Violation
@@ -95,6 +95,8 @@ class LeadershipWatch:
         for topic in list(image.topics_by_id.values()):
             book = self._ledger.topics.get(topic.topic_id)
             internal = is_internal(topic.name)
+            if book is not None:
+                book.flush_messages_of[node] = image.topic_configs(topic.name).get(FLUSH_MESSAGES, "")
             for index, partition in topic.partitions.items():
                 key = topic.topic_id, index
                 before = self._newest.get(key)
@@ -176,6 +178,7 @@ class LeadershipWatch:
         for key, offset in flushed:
             self._flushed[machine, key] = offset
         for topic in self._ledger.topics.values():
+            topic.flush_messages_of.pop(machine, None)
             for book in topic.partitions:
                 book.leadership.forgets(machine)
         self._ledger.coordinators.forgets(machine)

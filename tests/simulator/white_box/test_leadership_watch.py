@@ -5,11 +5,11 @@ from typing import cast
 
 import pytest
 
-from quire.metadata.image import BrokerImage, ClusterImage, TopicImage
+from quire.metadata.image import TOPIC, BrokerImage, ClusterImage, ConfigResource, TopicImage
 from quire.metadata.partition_image import PartitionImage
 from quire.protocol.internal_topics import GROUP_OFFSETS
 from simulator.checker import Checker
-from simulator.ledger import UNCLEAN_ELECTION, Ledger, PartitionBook, Setting, TopicBook
+from simulator.ledger import FLUSH_MESSAGES, UNCLEAN_ELECTION, Ledger, PartitionBook, Setting, TopicBook
 from simulator.machine import Machine, MachineState
 from simulator.white_box.happenings import Happenings
 from simulator.white_box.leadership_watch import UNCLEAN, LeadershipWatch
@@ -50,10 +50,13 @@ class Cluster:
     def book(self) -> PartitionBook:
         return self.ledger.topics[TOPIC_ID].partitions[0]
 
-    def applies(self, node: str, partition: PartitionImage) -> None:
+    def applies(self, node: str, partition: PartitionImage, *, settings: dict[str, str] | None = None) -> None:
         topic = TopicImage(self.name, TOPIC_ID, {0: partition})
         self.nodes[node].image = ClusterImage(
-            offset=partition.partition_epoch, topics_by_id={TOPIC_ID: topic}, brokers=dict(self.brokers)
+            offset=partition.partition_epoch,
+            topics_by_id={TOPIC_ID: topic},
+            brokers=dict(self.brokers),
+            configs={ConfigResource(TOPIC, self.name): settings or {}},
         )
         self.watch.follow()
 
@@ -255,3 +258,18 @@ def test_an_elected_leader_that_is_down_says_nothing_about_what_is_left() -> Non
     cluster.loses_power(A)
     cluster.applies(A, B_ALONE._replace(last_known_elr=(1,)))
     cluster.applies(A, A_LEADS)  # B has registered again, and has lost its place
+
+
+def test_a_flush_at_every_message_is_promised_once_all_nodes_have_applied_it() -> None:
+    cluster = Cluster()
+    topic = cluster.book.topic
+    cluster.applies(A, BOTH)
+    cluster.applies(B, BOTH)
+    topic.settings[FLUSH_MESSAGES] = Setting("1")
+    topic.flush_changes = 1
+    assert topic.flushed_since is None
+    later = BOTH._replace(partition_epoch=2)
+    cluster.applies(A, later, settings={FLUSH_MESSAGES: "1"})
+    assert topic.flushed_since is None, "the other node may lead"
+    cluster.watch.ended(B, [], power_lost=False)
+    assert topic.flushed_since == 1, "it applies the setting before it serves again"
