@@ -4,11 +4,12 @@
   and whose heartbeats arrive. A member that is silent for too long, or takes too long to revoke a partition, is removed
   from the group, perhaps without knowing it yet: its partitions are free.
 - The epoch of a member never goes back, unless it joins again.
+- A member is assigned only what it subscribes to.
 
 `Standing` is for the end of a run: the live members together own everything, in one epoch.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from simulator.ledger import Counts, PartitionBook
@@ -16,6 +17,7 @@ from simulator.ticks import Ticks
 from simulator.violation import Violation
 
 ONE_OWNER = "a partition has one owner at a time"
+SUBSCRIBED = "no member gets what it did not subscribe to"
 NEVER_BACK = "the epoch of a member never goes back"
 
 
@@ -71,6 +73,23 @@ class ConsumerGroupBook:
         if epoch < floor:
             raise Violation(NEVER_BACK, f"{member} of {self} got epoch {epoch}, after {floor}")
         member.epoch = epoch
+
+    def told_topics(
+        self,
+        member: ConsumerMemberBook,
+        told: frozenset[PartitionBook],
+        topics: Collection[str],
+        late_report: frozenset[PartitionBook] | None,
+    ) -> None:
+        """A member got this assignment. `late_report` is what it reported, if it did not know its epoch yet.
+
+        Then it must be told of partitions of an earlier subscription if it would not report again without them: it does
+        that only when its assignment is another one than it reported.
+        """
+        self._counts.checks += 1
+        wanted = frozenset(partition for partition in told if partition.topic.name in topics)
+        if wanted not in (told, late_report):
+            raise Violation(SUBSCRIBED, f"{member} of {self} got {sorted(told - wanted, key=repr)}")
 
     def told_to_own(self, member: ConsumerMemberBook, asked_tick: int, partitions: Iterable[PartitionBook]) -> None:
         """A member got these partitions, with a request that it sent at `asked_tick`."""

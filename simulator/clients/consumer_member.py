@@ -168,6 +168,9 @@ class ConsumerMember(SimClient):
         if not self._releases:
             self._releasing_since_ms = None
         self._take(answer, floor, asked_tick, told_since_ms)
+        if answer.assignment is not None:
+            is_late = answer.member_epoch != request.member_epoch
+            self._group.told_topics(self._member, self._told, self._topics, owned if is_late else None)
 
     def _doubt(self, since_ms: float) -> None:
         self._in_doubt = True
@@ -213,8 +216,8 @@ class ConsumerMember(SimClient):
     def _partition(self, topic_id: bytes, index: int) -> PartitionBook:
         """The coordinator may know a new partition before the client that created it."""
         topic = self.scene.ledger.topics.get(topic_id)
-        if topic is None or topic.name not in self._topics or index >= topic.partitions_asked:
-            raise Violation("no member gets what it did not subscribe to", f"{self._member} got {topic}-{index}")
+        if topic is None or index >= topic.partitions_asked:
+            raise Violation("no member gets what does not exist", f"{self._member} got {topic}-{index}")
         topic.grow(index + 1)
         return topic.partitions[index]
 

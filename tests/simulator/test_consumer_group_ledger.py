@@ -2,8 +2,15 @@
 
 import pytest
 
-from simulator.consumer_group_ledger import NEVER_BACK, ONE_OWNER, ConsumerGroupBook, ConsumerMemberBook, Standing
-from simulator.ledger import Counts, TopicBook
+from simulator.consumer_group_ledger import (
+    NEVER_BACK,
+    ONE_OWNER,
+    SUBSCRIBED,
+    ConsumerGroupBook,
+    ConsumerMemberBook,
+    Standing,
+)
+from simulator.ledger import Counts, PartitionBook, TopicBook
 from simulator.ticks import Ticks
 from tests.simulator.expected_violation import expect
 
@@ -88,3 +95,18 @@ def test_a_group_is_stable_when_all_live_members_own_everything_they_want_in_one
     assert not is_stable((4, (0,)), (5, (1,)))
     assert not is_stable((4, (0,)), (4, ()))
     assert not is_stable((4, (0, 1)), (4, (1,)))
+
+
+def test_a_member_gets_only_what_it_subscribes_to(run: Run) -> None:
+    told = frozenset(run.partitions)
+    run.group.told_topics(run.one, told, ["t"], None)
+    with expect(SUBSCRIBED):
+        run.group.told_topics(run.one, told, ["u"], None)
+
+
+def test_a_late_request_is_answered_with_earlier_topics_only_if_the_member_would_not_report_again(run: Run) -> None:
+    old, new = run.partitions[0], TopicBook("u", bytes(15) + b"u", 1, stays=True).partitions[0]
+    run.group.told_topics(run.one, frozenset({old, new}), ["u"], frozenset({new}))
+    for reported in (frozenset[PartitionBook](), frozenset({old, new})):
+        with expect(SUBSCRIBED):
+            run.group.told_topics(run.one, frozenset({old, new}), ["u"], reported)

@@ -1,4 +1,4 @@
-"""Heartbeats of a member that has not received its last response: they are answered once more and change nothing."""
+"""Heartbeats of a member that has not received its last response: they are answered once more, and confirm nothing."""
 
 import pytest
 
@@ -66,3 +66,63 @@ def test_a_member_that_cannot_have_lost_one_response_is_fenced(
     assert isinstance(answer, ApiError)
     assert answer.code is ErrorCode.FENCED_MEMBER_EPOCH
     assert shard.group.members["alice"].current == before
+
+
+# --- Members that change their subscription, and have not received their last response
+
+PAYMENTS = topic_id("payments")
+
+
+def of_both_topics(interval_ms: int = 0) -> ConsumerShard:
+    """Alice is in epoch 2 with all of both topics."""
+    shard = ConsumerShard({"group.consumer.assignment.interval.ms": str(interval_ms)})
+    shard.put_topic("orders", 2)
+    shard.put_topic("payments", 1)
+    shard.heartbeat(join("alice", "orders", "payments"))
+    return shard
+
+
+def told(shard: ConsumerShard, request: ConsumerGroupHeartbeatRequest) -> tuple[int, dict[bytes, set[int]] | None]:
+    answer = shard.heartbeat(request)
+    assert not isinstance(answer, ApiError), answer.message
+    return answer.member_epoch, assigned(answer)
+
+
+def test_a_member_that_joins_again_gets_nothing_that_it_no_longer_subscribes_to() -> None:
+    shard = of_both_topics()
+    for _ in range(2):
+        assert told(shard, join("alice", "payments")) == (2, {PAYMENTS: {0}})
+        alice = shard.group.members["alice"].current
+        assert (alice.state, alice.revoking) == (MemberState.UNREVOKED_PARTITIONS, {ORDERS: {0: 2, 1: 2}})
+    assert told(shard, beat("alice", 2, {PAYMENTS: {0}})) == (3, {PAYMENTS: {0}})
+    assert shard.group.members["alice"].current.is_reconciled_to(3)
+
+
+def test_a_late_change_of_the_subscription_confirms_no_revocation() -> None:
+    """The member may have sent it before it knew of the partitions that it owns by now."""
+    shard = of_both_topics()
+    told(shard, join("alice", "payments"))
+    assert told(shard, beat("alice", 2)) == (2, {PAYMENTS: {0}})
+    assert shard.group.members["alice"].current.revoking == {ORDERS: {0: 2, 1: 2}}
+
+
+def test_a_late_member_may_repeat_its_epoch_although_its_subscription_has_changed() -> None:
+    shard = of_both_topics()
+    shard.put_topic("orders", 3)
+    told(shard, beat("alice", 2, {ORDERS: {0, 1}, PAYMENTS: {0}}))
+    late = beat("alice", 2, {ORDERS: {0, 1}, PAYMENTS: {0}}, subscribed_topic_names=["payments"])
+    for _ in range(2):
+        assert told(shard, late) == (3, {PAYMENTS: {0}})
+
+
+@pytest.mark.parametrize("interval_ms", [0, 1000])
+def test_a_member_is_told_of_partitions_whose_revocation_it_would_not_confirm_otherwise(interval_ms: int) -> None:
+    """It would report nothing: without the partitions that it was never told of, its assignment is what it reported."""
+    shard = of_both_topics(interval_ms)
+    assert told(shard, join("alice")) == (2, {ORDERS: {0, 1}, PAYMENTS: {0}})
+    owned = {ORDERS: {0, 1}, PAYMENTS: {0}}
+    full = beat("alice", 2, owned, subscribed_topic_names=[], rebalance_timeout_ms=60_000)
+    assert told(shard, full) == (2, {})
+    shard.wait(interval_ms)
+    assert told(shard, beat("alice", 2, {})) == (3, None)
+    assert shard.group.members["alice"].current.is_reconciled_to(3)

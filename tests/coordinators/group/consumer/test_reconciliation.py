@@ -4,7 +4,7 @@ import pytest
 
 from quire.coordinators.group.consumer.assignors import Assignment
 from quire.coordinators.group.consumer.member import CurrentAssignment, Held, MemberState
-from quire.coordinators.group.consumer.reconciliation import Goal, Owned, reconcile
+from quire.coordinators.group.consumer.reconciliation import Goal, Owned, reconcile, repeat
 from quire.protocol.errors import ApiError, ErrorCode
 
 T, U = b"t" * 16, b"u" * 16
@@ -112,3 +112,24 @@ def test_a_member_in_a_state_of_the_future_has_to_begin_again() -> None:
             reconcile(current, goal(0), owned)
         assert refusal.value.code is ErrorCode.FENCED_MEMBER_EPOCH
     assert reconcile(current, goal(0), []) == CurrentAssignment(6, 5, STABLE, held(0))
+
+
+# --- Late requests
+
+
+@pytest.mark.parametrize("state", [STABLE, UNREVOKED, UNRELEASED])
+def test_a_late_member_revokes_what_it_no_longer_subscribes_to_and_takes_no_other_step(state: MemberState) -> None:
+    current = CurrentAssignment(5, 4, state, {**held(0, 1), **held(0, topic=U)}, held(2) if state == UNREVOKED else {})
+    after = repeat(current, goal(3, subscribed=(U,), changed=True), [])
+    revoking = held(0, 1, 2) if state == UNREVOKED else held(0, 1)
+    assert after == CurrentAssignment(5, 4, UNREVOKED, held(0, topic=U), revoking)
+
+
+def test_a_late_member_keeps_its_assignment_within_its_subscription() -> None:
+    current = CurrentAssignment(5, 4, STABLE, held(0, 1))
+    assert repeat(current, goal(3, changed=True), owning(0)) == current
+
+
+def test_a_late_member_that_would_not_report_again_is_told_of_what_it_must_revoke() -> None:
+    current = CurrentAssignment(5, 4, STABLE, {**held(0, 1), **held(0, topic=U)})
+    assert repeat(current, goal(subscribed=(U,), changed=True), [(U, [0])]) is current

@@ -11,9 +11,9 @@ from quire.coordinators.group.consumer.assignors.turns import Turns, finish
 from quire.coordinators.group.consumer.consumer_group import ConsumerGroup
 from quire.coordinators.group.consumer.consumer_result_builder import ConsumerResultBuilder
 from quire.coordinators.group.consumer.freshness import Freshness
-from quire.coordinators.group.consumer.member import Member, Subscription
+from quire.coordinators.group.consumer.member import CurrentAssignment, Member, Subscription
 from quire.coordinators.group.consumer.metadata_hash import TopicHashes
-from quire.coordinators.group.consumer.reconciliation import Goal, Owned, reconcile
+from quire.coordinators.group.consumer.reconciliation import Goal, Owned, reconcile, repeat
 from quire.coordinators.group.consumer.regex_subscriptions import RegexSubscriptions
 from quire.coordinators.group.consumer.settings import ConsumerSettings
 from quire.coordinators.group.consumer.target_runs import ASK_AGAIN_MS, TargetRuns
@@ -115,17 +115,27 @@ class GroupChanges:
         member = group.members[member_id]
         if not subscription_changed and member.current.is_reconciled_to(group.assignment_epoch):
             return member
-        goal = Goal(
+        goal = self._goal(group, member, subscription_changed=subscription_changed)
+        return _write_current(builder, member, reconcile(member.current, goal, owned))
+
+    def write_repeated(
+        self, builder: ConsumerResultBuilder, member_id: str, owned: Owned | None, *, subscription_changed: bool
+    ) -> Member:
+        """Writes what changes for a member whose request is late, and returns the member."""
+        member = builder.group.members[member_id]
+        if not subscription_changed:
+            return member
+        goal = self._goal(builder.group, member, subscription_changed=True)
+        return _write_current(builder, member, repeat(member.current, goal, owned))
+
+    def _goal(self, group: ConsumerGroup, member: Member, *, subscription_changed: bool) -> Goal:
+        return Goal(
             epoch=group.assignment_epoch,
-            target=group.targets.get(member_id, {}),
+            target=group.targets.get(member.member_id, {}),
             subscribed=target.subscribed_ids(group, member.subscription, self._image()),
-            is_free=group.is_free_for(member_id),
+            is_free=group.is_free_for(member.member_id),
             subscription_changed=subscription_changed,
         )
-        current = reconcile(member.current, goal, owned)
-        if current != member.current:
-            builder.write(records.current_assignment(group.group_id, member_id, current))
-        return builder.group.members[member_id]
 
     def is_fresh(self, group_id: str, has_regexes: bool, now_ms: int) -> bool:
         """Whether the group has seen all changes of its topics."""
@@ -170,3 +180,9 @@ class GroupChanges:
 
     def _regexes_are_stale(self, known: Freshness, now_ms: int) -> bool:
         return known.regexes_are_stale(self._version, self.settings.regex_refresh_interval_ms, now_ms)
+
+
+def _write_current(builder: ConsumerResultBuilder, member: Member, current: CurrentAssignment) -> Member:
+    if current != member.current:
+        builder.write(records.current_assignment(builder.group.group_id, member.member_id, current))
+    return builder.group.members[member.member_id]

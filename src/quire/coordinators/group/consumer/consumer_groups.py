@@ -5,8 +5,8 @@ and a partition is assigned to a member only when no other member owns it or has
 
 The protocol numbers epochs but not the requests within one. So the heartbeats of a member within one epoch must arrive
 in the order in which it sent them, which the connection guarantees. Late heartbeats of an earlier epoch and repeated
-joins do no harm, because the coordinator ignores their owned partitions. It does use their subscriptions, as Apache
-Kafka does: a member that lost a response repeats its subscription once, and then not again.
+joins do no harm, because their owned partitions confirm no revocation. Their subscriptions count, as in Apache
+Kafka: a member that lost a response repeats its subscription once, and then not again.
 """
 
 from functools import partial

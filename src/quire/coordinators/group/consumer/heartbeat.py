@@ -41,15 +41,14 @@ def take_step(
     before = get_or_create_member(builder, request, member_id)
     known_epoch = before.current.member_epoch
     is_late = known_epoch > JOINING_EPOCH and request.member_epoch != known_epoch
-    changed = changes.write_member(builder, before, _updated_subscription(before.subscription, request, caller), now_ms)
+    changes.write_member(builder, before, _updated_subscription(before.subscription, request, caller), now_ms)
     changes.write_target(builder, now_ms)
-    if is_late and before.current.state != MemberState.UNKNOWN:
-        # The member takes no step: it gets the current assignment once more. What it reports is from before that, so it
-        # neither shows that a partition is revoked, nor would the member ever report a revocation of partitions that
-        # it was never told of. In state UNKNOWN the report counts, because the current assignment is not known.
-        member = builder.group.members[member_id]
-    else:
-        member = changes.write_reconciled(builder, member_id, owned_partitions(request), subscription_changed=changed)
+    # A subscription that a late request has changed before may not have been applied yet, so it counts once more.
+    subscribes = request.subscribed_topic_names is not None or request.subscribed_topic_regex is not None
+    # In state UNKNOWN even a late report counts, because the current assignment is not known.
+    takes_no_step = is_late and before.current.state != MemberState.UNKNOWN
+    write = changes.write_repeated if takes_no_step else changes.write_reconciled
+    member = write(builder, member_id, owned_partitions(request), subscription_changed=subscribes)
     step = HeartbeatStep(before, member, is_late, request.member_epoch == JOINING_EPOCH or is_late or is_full(request))
     return step._replace(with_assignment=True) if step.assignment_changed else step
 

@@ -68,6 +68,12 @@ class CurrentAssignment(NamedTuple):
         epoch = self.assigned.get(topic_id, {}).get(partition)
         return epoch if epoch is not None else self.revoking.get(topic_id, {}).get(partition)
 
+    def owns(self, partitions: Iterable[tuple[bytes, Iterable[int]]]) -> bool:
+        """Whether the member has all of these, or has yet to revoke them."""
+        return all(
+            self.epoch_of(topic_id, number) is not None for topic_id, numbers in partitions for number in numbers
+        )
+
     def is_reconciled_to(self, assignment_epoch: int) -> bool:
         return self.state == MemberState.STABLE and self.member_epoch == assignment_epoch
 
@@ -84,15 +90,6 @@ class Member(NamedTuple):
     @property
     def is_classic(self) -> bool:
         return self.subscription.classic is not None
-
-
-def holds_only(held: Held, partitions: Iterable[tuple[bytes, Iterable[int]]]) -> bool:
-    """Whether `held` has all of `partitions`."""
-    for topic_id, numbers in partitions:
-        among = held.get(topic_id, {})
-        if any(number not in among for number in numbers):
-            return False
-    return True
 
 
 def to_assignment(held: Held) -> Assignment:

@@ -12,7 +12,6 @@ from quire.coordinators.group.consumer.member import (
     JOINING_EPOCH,
     LEAVING_STATICALLY_EPOCH,
     Member,
-    holds_only,
 )
 from quire.coordinators.group.consumer.reconciliation import Owned
 from quire.protocol.errors import ApiError, ErrorCode
@@ -98,7 +97,7 @@ def check_member_epoch(member: Member, request: ConsumerGroupHeartbeatRequest) -
         return
     if epoch < current.member_epoch and epoch == current.previous_member_epoch:
         owned = owned_partitions(request)
-        if owned is not None and holds_only(current.assigned, owned):
+        if owned is not None and current.owns(owned):
             return
     difference = "greater" if epoch > current.member_epoch else "smaller"
     raise ApiError(

@@ -11,6 +11,8 @@ The next step depends on the state of the member:
     UNKNOWN                 it owns nothing                                 towards the target
                             otherwise                                       FENCED_MEMBER_EPOCH
 
+A late request, from before the member knew its epoch, only revokes what the member no longer subscribes to (`repeat`).
+
 "Towards the target" means: while the member has partitions that are not in its target, it stays in its epoch as
 UNREVOKED_PARTITIONS. After that it is in the epoch of the target and gets the partitions that no other member owns. It
 is STABLE if these are all, and UNRELEASED_PARTITIONS otherwise.
@@ -44,6 +46,21 @@ def reconcile(current: CurrentAssignment, goal: Goal, owned: Owned | None) -> Cu
     `owned` is None if the member did not report its partitions, or reported them before it got its last response.
     """
     return _STEPS[current.state](current, goal, owned)
+
+
+def repeat(current: CurrentAssignment, goal: Goal, owned: Owned | None) -> CurrentAssignment:
+    """What a member gets whose request is late: its assignment once more, within its new subscription.
+
+    The member takes no other step. What it reports is from before the current assignment, so it does not show that a
+    partition is revoked. And a member reports only when its assignment changes: if it would get just what it reported,
+    it would never confirm the revocation of partitions that it was not told of. Then it gets these once more too.
+    """
+    within = _within_subscription(current, goal, None)
+    reported = {(topic_id, number) for topic_id, numbers in owned or () for number in numbers}
+    if {(topic_id, number) for topic_id, held in within.assigned.items() for number in held} == reported:
+        return current
+    # A late request does not show that the member knows its epoch, so it may still repeat the previous one.
+    return within._replace(previous_member_epoch=current.previous_member_epoch)
 
 
 def _from_stable(current: CurrentAssignment, goal: Goal, owned: Owned | None) -> CurrentAssignment:
