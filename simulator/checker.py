@@ -226,10 +226,10 @@ class Checker:
         if known.leader_epoch is not None:
             _check_unique(book, offset, known.leader_epoch, known.value)
         idempotent = written is not None and written.idempotent
-        if idempotent and book.places.get(known.value, offset) != offset:
+        if idempotent and book.offset_of.get(known.value, offset) != offset:
             raise Violation(
                 "an idempotent producer's record is in the log once",
-                f"{book} has {_text(known.value)} at {book.places[known.value]} and at {offset}",
+                f"{book} has {_text(known.value)} at {book.offset_of[known.value]} and at {offset}",
             )
         book.learn(offset, known, idempotent=idempotent, epoch=self._epoch)
 

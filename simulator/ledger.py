@@ -82,7 +82,7 @@ class PartitionBook:
         "known",
         "leadership",
         "looked_at",
-        "places",
+        "offset_of",
         "promised",
         "replicas",
         "sent_bytes",
@@ -103,7 +103,7 @@ class PartitionBook:
         self.sent_bytes = 0
         """The largest possible size of the log: every copy of every record that was sent."""
         self.known: dict[int, Known] = {}
-        self.places: dict[bytes, int] = {}
+        self.offset_of: dict[bytes, int] = {}
         """Where the records of idempotent producers are."""
         self.ever_read: dict[tuple[int, int], bytes] = {}
         """What was read at each leader epoch and offset; it is kept after a power loss."""
@@ -206,7 +206,7 @@ class PartitionBook:
         if offset not in self.known or known.timestamp is not None:
             self.known[offset] = known
         if idempotent:
-            self.places[known.value] = offset
+            self.offset_of[known.value] = offset
         self.reached(offset + 1, epoch)
 
     def cut(self, start_offset: int, end_offset: int) -> int:
@@ -225,7 +225,7 @@ class PartitionBook:
         """Removes the known records from this offset on. Returns their number."""
         lost = [each for each in self.known if each >= offset]
         for each in lost:
-            self.places.pop(self.known.pop(each).value, None)
+            self.offset_of.pop(self.known.pop(each).value, None)
         return len(lost)
 
 

@@ -75,7 +75,7 @@ class Consumer(SimClient):
         while not (self.scene.finishing and self._is_at_the_end()):
             self._choose_partitions()
             try:
-                await self._find_places()
+                await self._find_starts()
                 await self._fetch()
             except Lost:
                 self._sessions.clear()
@@ -101,7 +101,7 @@ class Consumer(SimClient):
             if book not in self.positions and (book.topic.stays or (self._by_id and self.random.chance(0.5))):
                 self.positions[book] = 0
 
-    async def _find_places(self) -> None:
+    async def _find_starts(self) -> None:
         """Starts again at the log start if a position was out of range."""
         while self._without_place:
             book = self._without_place[-1]

@@ -16,7 +16,7 @@ from simulator.superseded import is_compacted
 from simulator.violation import Violation
 from simulator.white_box.committed_check import BatchSeen
 from simulator.white_box.replica_hosts import Host, Key, hosts_of
-from simulator.white_box.replica_log import Place, batches_from, seen
+from simulator.white_box.replica_log import Position, batches_from, seen
 
 HAS_COMMITTED = "every replica in the ISR and ELR has what is committed"
 WATERMARK = "a high watermark is at most the log end of every ISR member"
@@ -29,7 +29,7 @@ class ReplicaCheck:
         self._machines = machines
         self._ledger = ledger
         self._batch_at: dict[PartitionBook, dict[int, tuple[BatchSeen, str]]] = {}
-        self._places: dict[tuple[PartitionBook, Life], Place] = {}
+        self._positions: dict[tuple[PartitionBook, Life], Position] = {}
         self._settled: dict[PartitionBook, int] = {}
         self._next_ms = 0.0
         self.compared = 0
@@ -57,7 +57,7 @@ class ReplicaCheck:
             image = newest[book.topic.topic_id, book.index]
             replicas = hosts[book.topic.topic_id, book.index]
             if not is_compacted(book.topic):
-                self._places = {place: at for place, at in self._places.items() if place[0] is not book}
+                self._positions = {reader: at for reader, at in self._positions.items() if reader[0] is not book}
                 self._compare(book, image, replicas)
 
     def is_whole(self, newest: Mapping[Key, PartitionImage]) -> bool:
@@ -94,10 +94,10 @@ class ReplicaCheck:
                 continue
             reader = book, host.machine.life
             folder, watermark = host.partition.log.path, host.partition.high_watermark
-            for header, _, behind in batches_from(host.machine.disk, folder, self._places.get(reader)):
+            for header, _, behind in batches_from(host.machine.disk, folder, self._positions.get(reader)):
                 if header.last_offset >= watermark:
                     break
-                self._places[reader] = behind
+                self._positions[reader] = behind
                 # What is before the start is never read again, and may be left over from an earlier leader.
                 if header.last_offset >= host.partition.log.start_offset:
                     self.has(book, known, host.machine.name, seen(header))
@@ -111,7 +111,7 @@ class ReplicaCheck:
     def _forget(self, book: PartitionBook) -> None:
         """After a loss of records, the logs are compared from their starts again, with each other."""
         self._batch_at.pop(book, None)
-        self._places = {reader: place for reader, place in self._places.items() if reader[0] is not book}
+        self._positions = {reader: at for reader, at in self._positions.items() if reader[0] is not book}
 
 
 def _check_committed(book: PartitionBook, image: PartitionImage, replicas: Mapping[int, Host]) -> None:

@@ -12,27 +12,29 @@ from simulator.white_box.committed_check import BatchSeen
 SEGMENT = ".log"
 
 
-class Place(NamedTuple):
+class Position(NamedTuple):
     """How far a log has been read: a segment, and a position in it."""
 
     segment: str
     position: int
 
 
-def batches_from(disk: SimDisk, folder: str, place: Place | None) -> Iterator[tuple[BatchHeader, memoryview, Place]]:
-    """Each batch from `place` on (None, or gone: the start), with the bytes that it is in and the place behind it."""
+def batches_from(
+    disk: SimDisk, folder: str, position: Position | None
+) -> Iterator[tuple[BatchHeader, memoryview, Position]]:
+    """Each batch from `position` on (None, or gone: the start), with the bytes it is in and the position after it."""
     segments = [name for name in disk.peek_names(folder) if name.endswith(SEGMENT)]
-    if place is None or place.segment not in segments:
-        place = Place(segments[0], 0) if segments else Place("", 0)
+    if position is None or position.segment not in segments:
+        position = Position(segments[0], 0) if segments else Position("", 0)
     for segment in segments:
-        if segment < place.segment:
+        if segment < position.segment:
             continue
-        start = place.position if segment == place.segment else 0
+        start = position.position if segment == position.segment else 0
         content = memoryview(disk.peek(f"{folder}/{segment}", start))
         at = 0
         for header in walk_batches(content):
             at += header.size
-            yield header, content, Place(segment, start + at)
+            yield header, content, Position(segment, start + at)
 
 
 def seen(header: BatchHeader) -> BatchSeen:
