@@ -230,7 +230,7 @@ class TransactionalWriter(Client):
 
 
 def _repeat(call: Callable[[], None], patience_s: float) -> None:
-    """Until it succeeds, or fails for good."""
+    """Retries until it succeeds, or fails with an error that a retry does not change."""
     deadline = time.monotonic() + patience_s
     while True:
         try:

@@ -161,7 +161,7 @@ def test_a_second_process_with_the_id_of_the_active_controller_says_what_it_wait
 
 
 def test_the_last_active_controller_says_which_controllers_it_waits_for(caplog: pytest.LogCaptureFixture) -> None:
-    """It remembers that it led the last epoch, which nobody else has told it."""
+    """It remembers that it led the last epoch; no other node has said so."""
     nodes = SimNodes((CONTROLLER, CONTROLLER, CONTROLLER)).start()
     leader_id = nodes.leader_id
     assert leader_id is not None

@@ -87,8 +87,8 @@ def _assign(
         )
     change = None
     if directory not in broker.log_dirs or _directory_of(partition, broker.broker_id) == LOST_DIRECTORY:
-        # A folder that is missing was most likely never created, after a kill just after the topic was. All replicas
-        # may be new then, and the last leader is as good as any.
+        # A missing folder was most likely never created, because the broker was killed just after the topic came.
+        # Then all replicas may be new, and no other one has more records than the last leader.
         change = elections.replica_lost(image, config, topic, index, broker.broker_id)
     elif elections.lost_its_directory(image, partition, broker.broker_id):
         change = elections.replica_emptied(image, config, topic, index, broker.broker_id)

@@ -168,7 +168,7 @@ def _last_leader(partition: PartitionImage) -> tuple[int, ...]:
     """It has the most records: a partition without a leader waits for it if no other replica returns.
 
     It is remembered from the moment when there is no leader, whether or not the ISR has members then: they may return
-    without what they had. Where it was not remembered, because the feature came later, a member of the ISR is as good.
+    without what they had. Where the feature came later, it was not remembered, and a member of the ISR counts.
     """
     if partition.leader != NO_LEADER:
         return (partition.leader,)

@@ -7,7 +7,7 @@ as the page cache is the same (`quire.storage.directory.registration_mark`); Apa
 One directory decides for all: with one that failed, is empty, or was used under another registration, the broker may
 have lost any of its replicas. So may one that finds synced records gone when it opens a log, even after a clean stop.
 The folder of a partition may be missing in directories that are all as they were: the process was killed before it
-created the folder, or somebody has removed it. Then only that replica is lost.
+created the folder, or a person removed it. Then only that replica is lost.
 """
 
 import logging

@@ -186,7 +186,8 @@ def test_a_damaged_batch_is_reported_and_holds_up_no_other_partition(
     assert all(f"partition={TOPIC}-0" in each and "CRC" in each and "\n" not in each for each in said)
 
 
-def test_a_follower_begins_where_the_leaders_log_starts() -> None:
+def with_a_follower_away() -> tuple[Replicated, int]:
+    """The follower was killed after ten records, and has left the ISR; there are twenty now."""
     nodes = Replicated(min_isr=1, broker_session_timeout_ms="2000")
     nodes.written(*numbered(0, 10))
     leader = nodes.leader_node()
@@ -194,6 +195,11 @@ def test_a_follower_begins_where_the_leaders_log_starts() -> None:
     nodes.kill(follower)
     nodes.until(lambda: follower not in nodes.isr())
     nodes.written(*numbered(10, 20))
+    return nodes, follower
+
+
+def test_a_follower_begins_where_the_leaders_log_starts() -> None:
+    nodes, follower = with_a_follower_away()
     nodes.until(nodes.is_whole)
     delete(nodes, 15)
     nodes.restart(follower)
@@ -234,13 +240,7 @@ def test_replicas_whose_logs_start_later_copy_all_that_an_unclean_leader_wrote(m
 
 def test_a_follower_commits_nothing_more_before_its_log_starts_where_the_leaders_does() -> None:
     """What it has before that start may be of an earlier leader, and a consumer could read it here."""
-    nodes = Replicated(min_isr=1, broker_session_timeout_ms="2000")
-    nodes.written(*numbered(0, 10))
-    leader = nodes.leader_node()
-    (follower, _) = nodes.others(leader)
-    nodes.kill(follower)
-    nodes.until(lambda: follower not in nodes.isr())
-    nodes.written(*numbered(10, 20))
+    nodes, follower = with_a_follower_away()
     delete(nodes, 5)
     nodes.begin(follower)
     seen: set[tuple[int, bool]] = set()

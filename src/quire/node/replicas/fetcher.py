@@ -216,7 +216,7 @@ class ReplicaFetcher:
         committed = min(data.high_watermark, follower.log.end_offset)
         start = min(data.log_start_offset, committed)
         if start > partition.log_start_offset:
-            # What is before that start may be of an earlier leader: nobody may read it once more is committed.
+            # What is before that start may be of an earlier leader: it must not become readable.
             node.partitions.follow_log_start(partition, start, lambda: self._start_moved(copied, committed))
         else:
             follower.leader_committed(committed)
