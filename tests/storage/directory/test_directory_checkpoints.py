@@ -4,7 +4,9 @@ import logging
 
 import pytest
 
-from tests.storage.batches import SMALL_SEGMENTS, append, append_values, batch, marker, values_of
+from quire.storage.directory.registration_mark import Registration
+from quire.storage.scanning.batch_scan import DamagedBatchError
+from tests.storage.batches import SMALL_SEGMENTS, append, append_values, batch, marker, read, values_of
 from tests.storage.directory.directory_world import World, config_of
 from tests.storage.loading import load_logs
 
@@ -52,6 +54,33 @@ def test_high_watermarks_are_remembered(world: World) -> None:
     world.jobs.run_all()
     assert world.disk.read_file("data/replication-offset-checkpoint") == b"0\n1\norders 0 17\n"
     assert world.killed().read_high_watermarks() == {("orders", 0): 17}
+
+
+@pytest.mark.parametrize("killed", [True, False], ids=["kill", "power loss"])
+def test_damage_below_the_high_watermark_ends_a_log_only_if_a_power_loss_may_have_caused_it(
+    world: World, killed: bool
+) -> None:
+    directory = world.open()
+    log = directory.open_log("orders", 0, SMALL_SEGMENTS._replace(segment_bytes=1 << 20))
+    append_values(log, b"a", b"b", b"c")
+    directory.registration.write(Registration(5))
+    directory.checkpoint_high_watermarks({("orders", 0): 3})
+    world.jobs.run_all()
+    directory.flush(log)  # so that a power loss keeps the records; the checkpoint does not know of the flush
+    world.jobs.run_all()
+    file = world.disk.open("data/orders-0/00000000000000000000.log")
+    position = log.segments[0].size // 3
+    file.pwritev([b"\xff"], position + 65)
+    file.sync()
+    again = world.killed() if killed else world.lost_power()
+    load_logs(again, world.jobs, config_of)
+    log = again.logs["orders", 0]
+    assert log.end_offset == (3 if killed else 1)
+    assert again.registration.is_void is not killed, "after a loss the broker may not report its last registration"
+    if killed:
+        assert read(log, 2) is not None
+        with pytest.raises(DamagedBatchError):
+            read(log, 1)
 
 
 def test_a_truncation_takes_high_watermarks_back_before_other_records_are_appended(world: World) -> None:

@@ -165,6 +165,49 @@ def test_a_batch_that_does_not_check_out_below_the_recovery_point_costs_nothing_
     assert [base for base, _ in dict.fromkeys(served(again))] == others
 
 
+@pytest.mark.parametrize("number", range(COUNT))
+@pytest.mark.parametrize("config", [PLAIN, COMPACTED], ids=["plain", "compacted"])
+def test_damage_to_a_committed_batch_costs_nothing_but_itself_after_a_kill(config: LogConfig, number: int) -> None:
+    disk = filled(config)
+    path, position, offset = batch_positions(disk)[number]
+    flip(disk, path, position + 70, 1, 3)
+    known: KnownOfLog = {"now_ms": NOW_MS, "clean": False, "high_watermark": COUNT * 2, "page_cache_intact": True}
+    log = Log.open(disk, FOLDER, config, **known)
+    is_last = number == COUNT - 1
+    others = [base for base in range(0, COUNT * 2, 2) if base != offset]
+    assert [base for base, _ in dict.fromkeys(served(log))] == others
+    assert log.end_offset == (offset if is_last else COUNT * 2), (
+        "a last batch may be one that was not written completely"
+    )
+    if not is_last:
+        with pytest.raises(DamagedBatchError):
+            read(log, offset)
+
+
+@pytest.mark.parametrize("page_cache_intact", [True, False])
+def test_damage_beyond_what_is_known_to_be_committed_ends_the_log(page_cache_intact: bool) -> None:
+    disk = filled(PLAIN)
+    path, position, offset = batch_positions(disk)[5]
+    flip(disk, path, position + 70, 1, 3)
+    for high_watermark in [offset, offset + 1] if page_cache_intact else [COUNT * 2]:
+        known: KnownOfLog = {
+            "now_ms": NOW_MS,
+            "clean": False,
+            "high_watermark": high_watermark,
+            "page_cache_intact": page_cache_intact,
+        }
+        log = Log.open(copy_of(disk), FOLDER, PLAIN, **known)
+        assert log.end_offset == offset
+
+
+def test_a_segment_that_is_missing_below_the_high_watermark_costs_nothing_else_after_a_kill() -> None:
+    disk = filled(PLAIN)
+    disk.remove(logs(disk)[1])
+    known: KnownOfLog = {"now_ms": NOW_MS, "clean": False, "high_watermark": COUNT * 2, "page_cache_intact": True}
+    log = Log.open(disk, FOLDER, PLAIN, **known)
+    assert [base for base, _ in dict.fromkeys(served(log))] == [0, 2, 4, 6, 16, 18, 20, 22]
+
+
 def test_a_garbage_segment_below_the_recovery_point_affects_no_other(caplog: pytest.LogCaptureFixture) -> None:
     disk = filled(PLAIN)
     second = logs(disk)[1]

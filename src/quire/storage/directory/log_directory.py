@@ -65,6 +65,7 @@ class LogDirectory(DirectoryStart):
             directory.meta = read_meta(disk, path)
             directory.clean_broker_epoch = clean_shutdown.read_mark(disk, path)
             directory._opener.stopped_cleanly = directory.clean_broker_epoch is not None
+            directory._opener.page_cache_intact = directory.registration.read() is not None
             directory._remembered.read()
         except BaseException:
             lock.close()

@@ -21,7 +21,17 @@ class IdentifiedLog(NamedTuple):
 
 
 class LogOpener:
-    __slots__ = ("_cache", "_clock", "_disk", "_path", "_registration", "_remembered", "_remover", "stopped_cleanly")
+    __slots__ = (
+        "_cache",
+        "_clock",
+        "_disk",
+        "_path",
+        "_registration",
+        "_remembered",
+        "_remover",
+        "page_cache_intact",
+        "stopped_cleanly",
+    )
 
     def __init__(
         self,
@@ -41,6 +51,8 @@ class LogOpener:
         self._cache = IndexCache()
         self.stopped_cleanly = False
         """Whether the last run closed every log of the directory: then none of them is scanned."""
+        self.page_cache_intact = False
+        """Whether what the last run wrote is there, even if it was killed."""
 
     def open(self, key: TopicPartition, config: LogConfig, *, always_scan: bool = False) -> IdentifiedLog:
         """May run in a job: it reads what the directory remembers, and changes only the files of this log."""
@@ -54,6 +66,7 @@ class LogOpener:
             recovery_point=0 if always_scan else self._remembered.recovery_point(key),
             log_start_offset=self._remembered.start_offset(key),
             high_watermark=self._remembered.high_watermark(key),
+            page_cache_intact=self.page_cache_intact,
             foreign=self._remembered.is_foreign,
             was_compacted=key in self._remembered.cleaned_offsets,
             cache=self._cache,

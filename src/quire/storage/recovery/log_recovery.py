@@ -71,6 +71,8 @@ class KnownOfLog(TypedDict, total=False):
     """Apache Kafka may have compacted it; see `quire.storage.recovery.gap_mark`."""
     high_watermark: int
     """As far as its last owner knew. Without it nothing counts as uncommitted."""
+    page_cache_intact: bool
+    """The last process was killed at worst, so that what it wrote is there; only its last append may be torn."""
     was_compacted: bool
     """It has been compacted, whatever its topic's settings are now: offsets may be missing."""
     before_loss: Callable[[], None]
@@ -79,6 +81,7 @@ class KnownOfLog(TypedDict, total=False):
 
 def open_log(disk: Disk, folder: str, config: LogConfig, cache: IndexCache, **known: Unpack[KnownOfLog]) -> OpenedLog:
     recovery_point, log_start_offset = known.get("recovery_point", 0), known.get("log_start_offset", 0)
+    high_watermark = known.get("high_watermark")
     opener = _Opener(
         disk,
         folder,
@@ -86,6 +89,7 @@ def open_log(disk: Disk, folder: str, config: LogConfig, cache: IndexCache, **kn
         cache,
         known["now_ms"],
         recovery_point,
+        written_before=(high_watermark or 0) if known.get("page_cache_intact", False) else 0,
         only_torn=known.get("only_torn", False),
         foreign=known.get("foreign", False),
         may_have_gaps=config.compact or known.get("was_compacted", False),
@@ -104,7 +108,7 @@ def open_log(disk: Disk, folder: str, config: LogConfig, cache: IndexCache, **kn
                 opener.end_offset,
                 recovery_point,
             )
-        return opener.finish(log_start_offset, known.get("high_watermark", MAX_OFFSET), clean=is_clean)
+        return opener.finish(log_start_offset, MAX_OFFSET if high_watermark is None else high_watermark, clean=is_clean)
     finally:
         opener.close_files()
 
@@ -143,6 +147,7 @@ class _Opener:
         now_ms: int,
         recovery_point: int,
         *,
+        written_before: int,
         only_torn: bool,
         foreign: bool,
         may_have_gaps: bool,
@@ -154,6 +159,7 @@ class _Opener:
         self._cache = cache
         self._now_ms = now_ms
         self._recovery_point = recovery_point
+        self._written_before = written_before
         self._only_torn = only_torn
         self._foreign = foreign
         self._may_have_gaps = may_have_gaps
@@ -221,6 +227,7 @@ class _Opener:
             self._epochs.epochs,
             self._producers,
             recovery_point,
+            written_before=self._written_before,
             only_torn=self._only_torn,
             may_have_gaps=self._may_have_gaps,
             epochs_on_disk=on_disk,
@@ -301,7 +308,8 @@ class _Opener:
     def _lacks_something_before(self, segment: Segment) -> bool:
         """Whether what should come before the segment is lost; see `quire.storage.recovery.gap_mark`."""
         compacted_by_others = self._may_have_gaps and self._foreign
-        return self.end_offset < segment.base_offset > self._recovery_point and not compacted_by_others
+        certain_before = max(self._recovery_point, self._written_before)
+        return self.end_offset < segment.base_offset > certain_before and not compacted_by_others
 
     def _check_that_it_is_torn(self, segment: Segment, size: int, damage: DamagedBatchError) -> None:
         following = find_intact(segment.file, damage.position, size, self.end_offset)

@@ -10,6 +10,9 @@ checksum, unless it is torn before the bytes that the checksum covers. Such a ba
 because truncating there would lose intact batches after it. The check before the first read (`range_check`) finds it
 again and refuses it.
 
+If the process was killed and the page cache is the same, only the last append may be torn. Then the same is true of
+what was committed beyond the recovery point, if an intact batch follows it.
+
 Such a batch may be the marker of an aborted transaction, or have records of one. Its other records are still served,
 and are all served once the segment is repaired. So what the transaction index of the segment says is kept, as far as
 the markers that the scan has seen do not contradict it.
@@ -47,16 +50,21 @@ class RecoveryScan:
         producers: ProducerState,
         recovery_point: int,
         *,
+        written_before: int,
         only_torn: bool,
         may_have_gaps: bool,
         epochs_on_disk: LeaderEpochs,
     ) -> None:
-        """`epochs` are those before the scan begins, `epochs_on_disk` those of the file, up to the recovery point."""
+        """`epochs` are those before the scan begins, `epochs_on_disk` those of the file, up to the recovery point.
+
+        Everything before `written_before` was written completely, and no power loss can have taken any of it.
+        """
         self._config = config
         self._epochs = epochs
         self._epochs_on_disk = epochs_on_disk
         self._producers = producers
         self._recovery_point = recovery_point
+        self._written_before = max(recovery_point, written_before)
         self._only_torn = only_torn
         self._may_have_gaps = may_have_gaps
         self._passed_over: list[tuple[int, int]] = []
@@ -77,7 +85,7 @@ class RecoveryScan:
             self._config.index_interval_bytes,
             next_offset=next_offset,
             end_limit=following.base_offset if following is not None else MAX_OFFSET,
-            gaps_before=MAX_OFFSET if self._may_have_gaps else self._recovery_point,
+            gaps_before=MAX_OFFSET if self._may_have_gaps else self._written_before,
             leader_epoch=self._epochs.latest,
         )
         self.damaged_at_end = False
@@ -93,7 +101,7 @@ class RecoveryScan:
     def meet(self, header: BatchHeader, position: int, expected_offset: int) -> str | None:
         """Records the epoch of an intact batch, or returns why the batch cannot come next."""
         offset, latest_epoch = header.base_offset, self._epochs.latest
-        may_come_later = offset <= self._recovery_point or self._may_have_gaps
+        may_come_later = offset <= self._written_before or self._may_have_gaps
         if offset < expected_offset or (offset > expected_offset and not may_come_later):
             # Without compaction offsets have no gaps, but the topic may have been compacted earlier.
             return f"offset {offset} follows {expected_offset - 1}"
@@ -171,7 +179,7 @@ class RecoveryScan:
         header = intact_at(segment.file, damage.position, segment.size)
         if header is not None and header.leader_epoch >= self._epochs.latest:
             following = self._next_header(header, damage.position)
-            may_be_torn = walk.next_offset >= self._recovery_point and _ends_a_sector_unchecked(damage.position)
+            may_be_torn = walk.next_offset >= self._written_before and _ends_a_sector_unchecked(damage.position)
             if (
                 following is not None
                 and not may_be_torn
@@ -182,14 +190,19 @@ class RecoveryScan:
                 if is_last and self._following is not None:
                     walk.next_offset = self._following.base_offset
                 return damage.position + header.size
-        if walk.next_offset >= self._recovery_point:
+        if walk.next_offset >= self._written_before:
             return None
+        was_on_disk = walk.next_offset < self._recovery_point
         position = next_intact(segment.file, damage.position, segment.size, walk.next_offset)
         if position is None:
-            self.damaged_at_end = True
-            return segment.size
+            self.damaged_at_end = was_on_disk
+            return segment.size if was_on_disk or self._continues_as_written() else None
         offset = read_header(segment.file.pread(HEADER_BYTES, position)).base_offset
-        return position if offset <= self._recovery_point or self._may_have_gaps else None
+        may_have_gaps = self._may_have_gaps and was_on_disk
+        return position if offset <= self._written_before or may_have_gaps else None
+
+    def _continues_as_written(self) -> bool:
+        return self._following is not None and self._following.base_offset <= self._written_before
 
 
 def _ends_a_sector_unchecked(position: int) -> bool:
