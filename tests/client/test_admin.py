@@ -7,6 +7,7 @@ import pytest
 from quire.client.admin import cluster as cluster_admin
 from quire.client.admin import configs, topics
 from quire.client.admin.configs import AlterConfigOp, ConfigChange, ConfigSource, Resource, ResourceType
+from quire.client.admin.leader_elections import elect_leaders
 from quire.client.admin.quorum import describe_quorum
 from quire.client.metadata import Topic
 from quire.client.offsets import EARLIEST, LATEST, TopicPartition, list_offsets
@@ -57,6 +58,19 @@ def test_partitions_only_grow(client: BlockingClient) -> None:
     assert refused is not None and refused.code == ErrorCode.INVALID_PARTITIONS
     placed = client.run(topics.create_partitions(client.cluster, {"grows": 6}, assignments={"grows": [[1]]}))
     assert placed == {"grows": None}
+
+
+def test_elections_are_refused_partition_by_partition(client: BlockingClient) -> None:
+    create(client, "led", 2)
+    wanted = [TopicPartition("led", 1), TopicPartition("led", 2)]
+    for unclean in (False, True):
+        results = client.run(elect_leaders(client.cluster, wanted, unclean=unclean))
+        codes = {where: None if failed is None else failed.code for where, failed in results.items()}
+        assert codes == {
+            TopicPartition("led", 1): ErrorCode.ELECTION_NOT_NEEDED,
+            TopicPartition("led", 2): ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        }
+        assert client.run(elect_leaders(client.cluster, None, unclean=unclean)) == {}
 
 
 def test_records_are_cut_off_at_the_front(client: BlockingClient) -> None:

@@ -25,6 +25,7 @@ from quire.protocol.messages.create_partitions import CreatePartitionsRequest, C
 from quire.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from quire.protocol.messages.delete_topics import DeleteTopicsRequest
 from quire.protocol.messages.describe_quorum import DescribeQuorumRequest
+from quire.protocol.messages.elect_leaders import ElectLeadersRequest
 from quire.protocol.messages.remove_raft_voter import RemoveRaftVoterRequest, RemoveRaftVoterResponse
 from quire.protocol.messages.unregister_broker import UnregisterBrokerRequest
 from quire.protocol.messages.update_features import UpdateFeaturesRequest
@@ -54,6 +55,7 @@ def test_every_request_of_a_node_is_refused_by_a_controller_that_is_not_active()
         resources=[incremental.AlterConfigsResource(resource_type=2, resource_name="a")]
     )
     assert controller.incremental_alter_configs(single, FROM_A_NODE).value.responses[0].error_code == refused
+    assert controller.elect_leaders(ElectLeadersRequest(), FROM_A_NODE).value.error_code == refused
     assert controller.update_features(UpdateFeaturesRequest(), FROM_A_NODE).value.error_code == refused
     assert controller.allocate_producer_ids(AllocateProducerIdsRequest(), FROM_A_NODE).value.error_code == refused
     assert controller.alter_partition(AlterPartitionRequest(), FROM_A_NODE).value.error_code == refused

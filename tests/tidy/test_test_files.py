@@ -40,7 +40,7 @@ TESTED_TOGETHER = (
     ("quire/client", "client/test_cluster.py", "errors link"),
     ("quire/client", "client/test_shell_blocking.py", "shell_socket"),
     ("quire/client/admin", "client/test_hanging_transactions.py", "partition_producers"),
-    ("quire/client/admin", "client/test_admin.py", "brokers configs groups quorum results topics"),
+    ("quire/client/admin", "client/test_admin.py", "brokers configs groups leader_elections quorum results topics"),
     ("quire/config", "config/test_broker_config.py", "allowed describe listeners rules typed_values"),
     ("quire/console", "cli/test_missing_names.py", "failure"),
     ("quire/console", "cli/test_command_line.py", "groups options"),

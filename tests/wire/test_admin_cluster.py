@@ -7,6 +7,7 @@ from aiokafka.admin import AIOKafkaAdminClient
 from confluent_kafka.admin import AdminClient
 from kafka.admin import KafkaAdminClient
 
+from quire.protocol.errors import ErrorCode
 from tests.wire.clients import WAIT_S, Confluent, KafkaPython, Message
 from tests.wire.conftest import MakeTopic
 
@@ -37,6 +38,18 @@ def test_kafka_python_and_aiokafka_see_the_same_cluster(bootstrap: str, admin: A
             await aio.close()
 
     asyncio.run(asyncio.wait_for(run(), WAIT_S))
+
+
+def test_leaders_that_are_preferred_need_no_election(bootstrap: str, make_topic: MakeTopic) -> None:
+    topic = make_topic(partitions=2)
+    admin = KafkaAdminClient(bootstrap_servers=bootstrap)
+    try:
+        answer = admin.elect_leaders(0, {topic: [1, 7]}, raise_errors=False)
+    finally:
+        admin.close()
+    (elected,) = answer.replica_election_results
+    codes = {each.partition_id: each.error_code for each in elected.partition_result}
+    assert codes == {1: ErrorCode.ELECTION_NOT_NEEDED, 7: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
 
 
 def test_log_directories_show_each_partitions_size(bootstrap: str, make_topic: MakeTopic) -> None:

@@ -18,6 +18,7 @@ from quire.controller import (
     create_partitions,
     create_topics,
     delete_topics,
+    elect_leaders,
     elections,
     features,
     producer_ids,
@@ -45,6 +46,7 @@ from quire.protocol.messages.create_partitions import CreatePartitionsRequest, C
 from quire.protocol.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
 from quire.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
 from quire.protocol.messages.describe_quorum import DescribeQuorumRequest, DescribeQuorumResponse
+from quire.protocol.messages.elect_leaders import ElectLeadersRequest, ElectLeadersResponse
 from quire.protocol.messages.incremental_alter_configs import (
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResponse,
@@ -137,6 +139,11 @@ class ActiveController:
     ) -> Pending[IncrementalAlterConfigsResponse]:
         return self._commands.run_in_turns(
             lambda image: configs.incremental_alter_configs(image, self._config, request), request
+        )
+
+    def elect_leaders(self, request: ElectLeadersRequest) -> Pending[ElectLeadersResponse]:
+        return self._commands.run_in_turns(
+            lambda image: elect_leaders.elect_leaders(image, self._config, request), request
         )
 
     # --- The cluster

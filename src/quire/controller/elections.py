@@ -11,7 +11,7 @@ leads, because what it lacks is gone; if there are several, the operator must al
 """
 
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from quire.config.broker_config import BrokerConfig
 from quire.config.topic_config import TopicConfig
@@ -79,11 +79,13 @@ def change_partition(
     is_empty: bool = False,
     isr: tuple[int, ...] | None = None,
     leader_recovery_state: int | None = None,
+    prefers_first: bool = False,
 ) -> PartitionChangeRecord | None:
     """The change that gives the partition the best leader and ISR, or None if it has them.
 
     `without` leaves the ISR; after an unclean shutdown it may have lost records and is not eligible either, and if it
-    `is_empty`, it has lost all of them. `isr` and `leader_recovery_state` are what the leader asks for.
+    `is_empty`, it has lost all of them. `isr` and `leader_recovery_state` are what the leader asks for. A leader keeps
+    its place if it can, unless `prefers_first`: then the first replica takes it.
     """
     isr = tuple(each for each in (partition.isr if isr is None else isr) if each != without)
     elr = tuple(each for each in partition.elr if not (unclean_shutdown and each == without))
@@ -91,7 +93,7 @@ def change_partition(
     # Before the election: a replica that leaves the ISR now may lead, and no other may while it is down.
     elr, last_known = _eligible(partition, isr, elr, gone, rules)
     last_leader = _known_without(without if is_empty else None, _last_leader(partition), partition)
-    leader, unclean = _elect(partition, isr, elr, last_leader, can_lead, rules)
+    leader, unclean = _elect(partition, isr, elr, last_leader, can_lead, rules, prefers_first=prefers_first)
     if leader not in (NO_LEADER, *isr):
         # From the ELR, or unclean: only the new leader is in sync with itself.
         isr = (leader,)
@@ -130,12 +132,15 @@ def _elect(
     last_leader: tuple[int, ...],
     can_lead: CanLead,
     rules: ElectionRules,
+    *,
+    prefers_first: bool,
 ) -> tuple[int, bool]:
     """The leader, and whether it may lack acknowledged records."""
     eligible = elr if rules.eligible_leader_replicas else ()
+    candidates = partition.replicas if prefers_first else (partition.leader, *partition.replicas)
     # Both have all that is committed, but the others of an ISR would have to follow a replica that has less than they.
     for members in (isr, eligible):
-        for candidate in (partition.leader, *partition.replicas):
+        for candidate in candidates:
             if candidate in members and can_lead(candidate):
                 return candidate, False
     none_is_left = rules.eligible_leader_replicas and not isr and not eligible
@@ -304,6 +309,36 @@ def elect_unclean(image: ClusterImage, config: BrokerConfig, topics: Iterable[To
         yield [] if change is None else [change]
 
 
+def elect_preferred(
+    image: ClusterImage, config: BrokerConfig, topic: TopicImage, index: int
+) -> PartitionChangeRecord | None:
+    """Makes the first replica the leader; None if it leads, is down or is not in the ISR.
+
+    From the ELR it is not elected while another leads: the ISR would shrink to it, and the others would follow a
+    replica that has less than they.
+    """
+    partition = topic.partitions[index]
+    first = partition.preferred_leader
+    if partition.leader == first or first not in partition.isr or not _can_lead(image, partition, first):
+        return None
+    return _change(image, config, topic, index, prefers_first=True)
+
+
+def elect_any(image: ClusterImage, config: BrokerConfig, topic: TopicImage, index: int) -> PartitionChangeRecord | None:
+    """Elects a leader for a partition that waits for one, from all its replicas; None if no replica is up.
+
+    This is the operator's decision, so the topic need not allow unclean elections.
+    """
+    rules = replace(rules_for(image, config, topic), unclean=True)
+    change = _change(image, config, topic, index, rules=rules)
+    return change if change is not None and change.leader >= 0 else None
+
+
+def can_lead_now(image: ClusterImage, partition: PartitionImage, broker_id: int) -> bool:
+    """Whether the broker is up, is not shutting down, and has its replica."""
+    return _can_lead(image, partition, broker_id)
+
+
 def _still_there(image: ClusterImage, topics: Iterable[TopicImage]) -> Iterator[tuple[TopicImage, int]]:
     """Every partition of the topics. The image may change between two of them."""
     for topic in topics:
@@ -363,6 +398,7 @@ def _change(
     unclean_shutdown: bool = False,
     is_empty: bool = False,
     rules: ElectionRules | None = None,
+    prefers_first: bool = False,
 ) -> PartitionChangeRecord | None:
     partition = topic.partitions[index]
 
@@ -379,6 +415,7 @@ def _change(
         without=left,
         unclean_shutdown=unclean_shutdown,
         is_empty=is_empty,
+        prefers_first=prefers_first,
     )
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from quire.controller import configs, create_partitions, create_topics, delete_topics
+from quire.controller import configs, create_partitions, create_topics, delete_topics, elect_leaders
 from quire.protocol.errors import ApiError, ErrorCode
 from quire.protocol.messages.add_raft_voter import AddRaftVoterRequest, AddRaftVoterResponse
 from quire.protocol.messages.allocate_producer_ids import AllocateProducerIdsRequest, AllocateProducerIdsResponse
@@ -20,6 +20,7 @@ from quire.protocol.messages.create_partitions import CreatePartitionsRequest
 from quire.protocol.messages.create_topics import CreateTopicsRequest
 from quire.protocol.messages.delete_topics import DeleteTopicsRequest
 from quire.protocol.messages.describe_quorum import DescribeQuorumRequest, DescribeQuorumResponse
+from quire.protocol.messages.elect_leaders import ElectLeadersRequest
 from quire.protocol.messages.incremental_alter_configs import IncrementalAlterConfigsRequest
 from quire.protocol.messages.remove_raft_voter import RemoveRaftVoterRequest, RemoveRaftVoterResponse
 from quire.protocol.messages.unregister_broker import UnregisterBrokerRequest, UnregisterBrokerResponse
@@ -55,6 +56,7 @@ _REFUSALS: dict[type[Message], Callable[[Any, ApiError], Message]] = {
     CreatePartitionsRequest: create_partitions.refuse,
     AlterConfigsRequest: configs.refuse,
     IncrementalAlterConfigsRequest: configs.refuse_incremental,
+    ElectLeadersRequest: elect_leaders.refuse,
     UpdateFeaturesRequest: _code_and_message(UpdateFeaturesResponse),
     DescribeQuorumRequest: _code_and_message(DescribeQuorumResponse),
     AssignReplicasToDirsRequest: _code_alone(AssignReplicasToDirsResponse),

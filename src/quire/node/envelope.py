@@ -23,6 +23,7 @@ FORWARDABLE = frozenset(
         "CreatePartitions",
         "AlterConfigs",
         "IncrementalAlterConfigs",
+        "ElectLeaders",
         "UpdateFeatures",
         "DescribeQuorum",
         "UnregisterBroker",

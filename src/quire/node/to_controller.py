@@ -47,6 +47,7 @@ from quire.protocol.messages.create_partitions import CreatePartitionsRequest, C
 from quire.protocol.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
 from quire.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
 from quire.protocol.messages.describe_quorum import DescribeQuorumRequest, DescribeQuorumResponse
+from quire.protocol.messages.elect_leaders import ElectLeadersRequest, ElectLeadersResponse
 from quire.protocol.messages.envelope import EnvelopeResponse
 from quire.protocol.messages.incremental_alter_configs import (
     IncrementalAlterConfigsRequest,
@@ -122,6 +123,11 @@ class ToController:
         self, request: IncrementalAlterConfigsRequest, context: Context | None = None
     ) -> Pending[IncrementalAlterConfigsResponse]:
         return self._send(request, ActiveController.incremental_alter_configs, context)
+
+    def elect_leaders(
+        self, request: ElectLeadersRequest, context: Context | None = None
+    ) -> Pending[ElectLeadersResponse]:
+        return self._send(request, ActiveController.elect_leaders, context, request.timeout_ms)
 
     def update_features(
         self, request: UpdateFeaturesRequest, context: Context | None = None

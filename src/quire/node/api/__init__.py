@@ -70,6 +70,7 @@ SERVED: dict[str, Served] = {
     "DescribeLogDirs": Served(1, 5),
     "CreatePartitions": Served(0, 3, on_controller=True, changes=True),
     "DeleteGroups": Served(0, 2, changes=True),
+    "ElectLeaders": Served(0, 2, on_controller=True, changes=True),
     "IncrementalAlterConfigs": Served(0, 1, on_controller=True, changes=True),
     "OffsetDelete": Served(0, 0, changes=True),
     "Vote": Served(0, 2, on_broker=False, on_controller=True, changes=True),

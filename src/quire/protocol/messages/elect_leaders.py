@@ -35,5 +35,6 @@ class ElectLeadersResponse(Message):
     FLEXIBLE = 2
 
     throttle_time_ms: int = int32("0+")
-    error_code: int = int16("1+")
+    # Not ignorable in Kafka's schema, but its class drops it from version 0 all the same.
+    error_code: int = int16("1+", ignorable=True)
     replica_election_results: list[ReplicaElectionResult] = array(ReplicaElectionResult, "0+")
