@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 from simulator.audits import Audits
 from simulator.cast import clients_of
-from simulator.checker import Checker
+from simulator.checks.checker import Checker
 from simulator.clients.administrator import Administrator
 from simulator.clients.client import Scene, SimClient
 from simulator.clients.rest import Rest
@@ -239,7 +239,7 @@ class World:
             self._await_rest()
             self._look_at_everything()
             for book in self.scene.ledger.live_partitions():
-                self.scene.checker.held_to_the_end(book)
+                self.scene.checker.losses.check_tentative(book)
             self._check_equal_replicas()
         self.scene.at_rest = False
 

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from quire.protocol.errors import ErrorCode
 from quire.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from quire.protocol.records import Record
+from simulator.checks.fetch_checker import CheckedFetch
 from simulator.clients.client import Scene, SimClient
 from simulator.clients.describe import describe_settings, describe_topics
 from simulator.clients.list_offsets import EARLIEST, list_offset
@@ -54,7 +55,7 @@ class Auditor(SimClient):
         for book in [book for book in ledger.live_partitions() if self.scene.leader_of(book) in self._nodes]:
             start_offset, end_offset = await self._read(book)
             if self._after_power_loss:
-                lost += self.scene.checker.found_after_power_loss(book, start_offset, end_offset)
+                lost += self.scene.checker.losses.found_after_power_loss(book, start_offset, end_offset)
         if self._after_power_loss:
             ledger.give_up_deleted()
         self.scene.tell(f"{self.name} read everything" + (f": {lost} records are lost" if lost else ""))
@@ -71,13 +72,13 @@ class Auditor(SimClient):
                 found = await self._fetch(book, wire, floor, offset)
                 if found is None:
                     break
-                end_offset, more = found
-                records += more
-                offset = self.scene.checker.read_up_to
+                end_offset, fetched = found
+                records += fetched.records
+                offset = fetched.next_offset
             else:
-                self.scene.checker.whole_log(book, records)
+                self.scene.checker.whole_logs.check(book, records)
                 if self._alone:
-                    self.scene.checker.survivors(book, records, offset)
+                    self.scene.checker.whole_logs.check_compacted(book, records, offset)
                 return start_offset, offset
             if book.topic.deletion_asked:
                 return 0, book.flushed
@@ -90,8 +91,8 @@ class Auditor(SimClient):
 
     async def _fetch(
         self, book: PartitionBook, wire: Wire, floor: Floor, offset: int
-    ) -> tuple[int, list[Record]] | None:
-        """The high watermark and some records; None if reading must start again, or the topic is being deleted."""
+    ) -> tuple[int, CheckedFetch] | None:
+        """The high watermark and what was read; None if reading must start again, or the topic is being deleted."""
         topic = FetchTopic(topic=book.topic.name, topic_id=book.topic.topic_id)
         topic.partitions = [FetchPartition(partition=book.index, fetch_offset=offset, partition_max_bytes=1 << 20)]
         request = FetchRequest(max_wait_ms=0, min_bytes=0, topics=[topic])
@@ -99,9 +100,9 @@ class Auditor(SimClient):
         answer = await self.ask_on(wire, request, at_least=0 if book.topic.stays else FIRST_VERSION_WITH_TOPIC_IDS)
         found = answer.responses[0].partitions[0]
         gone = GONE if book.topic.deletion_asked else ()
-        cut = (ErrorCode.OFFSET_OUT_OF_RANGE,) if self.scene.checker.may_start_behind(book, offset) else ()
+        cut = (ErrorCode.OFFSET_OUT_OF_RANGE,) if self.scene.checker.bounds.may_be_deleted(book, offset) else ()
         error = self.expect(found.error_code, f"reading {book}", *self.excuses, *gone, *cut)
         if error is not ErrorCode.NONE:
             return None
-        records = self.scene.checker.fetched(book, era, floor, offset, found)
-        return None if records is None else (found.high_watermark, records)
+        fetched = self.scene.checker.fetches.check(book, era, floor, offset, found)
+        return None if fetched is None else (found.high_watermark, fetched)

@@ -4,11 +4,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from quire.protocol.records import Compression, Record, build_batch
+from simulator.checks.superseded import is_compacted, key_for
 from simulator.clients.client import Scene
 from simulator.clients.wire import Wire
 from simulator.ledger import NOTHING_KNOWN, Floor, PartitionBook
 from simulator.random import SimRandom
-from simulator.superseded import is_compacted, key_for
 from simulator.tasks import Promise
 
 CODECS = (Compression.NONE, Compression.NONE, Compression.GZIP, Compression.SNAPPY, Compression.LZ4, Compression.ZSTD)

@@ -15,7 +15,7 @@ from quire.protocol.messages.find_coordinator import FindCoordinatorRequest
 from quire.protocol.messages.metadata import MetadataRequest
 from quire.protocol.schema import Message
 from quire.seams import Receiver, Transport
-from simulator.checker import Checker
+from simulator.checks.checker import Checker
 from simulator.clients.routes import ANYWHERE, MISROUTED, Anywhere, Coordinator, Routes, Target
 from simulator.clients.wire import Lost, Wire
 from simulator.clock import SimClock

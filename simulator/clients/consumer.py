@@ -20,13 +20,13 @@ from quire.protocol.messages.fetch import (
     PartitionData,
 )
 from quire.protocol.uuids import ZERO
+from simulator.checks.superseded import is_compacted
 from simulator.clients.client import Scene, SimClient
 from simulator.clients.list_offsets import EARLIEST, list_offset
 from simulator.clients.produce import GONE
 from simulator.clients.reading import READ_COMMITTED
 from simulator.clients.wire import Lost, Wire
 from simulator.ledger import Floor, PartitionBook
-from simulator.superseded import is_compacted
 from simulator.violation import Violation
 
 FIRST_VERSION_WITH_SESSIONS = 7
@@ -200,7 +200,7 @@ class Consumer(SimClient):
         gone = GONE if book.topic.deletion_asked else ()
         error = self.expect(answer.error_code, f"reading {book}", ErrorCode.OFFSET_OUT_OF_RANGE, *gone, *self.excuses)
         if error is ErrorCode.OFFSET_OUT_OF_RANGE:
-            self.scene.checker.out_of_range(book, era, floor, wanted)
+            self.scene.checker.bounds.out_of_range(book, era, floor, wanted)
             # Past the end after a power loss, or before the start because records were deleted.
             self._without_place.append(book)
             return True
@@ -209,17 +209,16 @@ class Consumer(SimClient):
         if answer.diverging_epoch.epoch >= 0:
             self._go_back(book, floor, wanted, answer.diverging_epoch)
             return False
-        records = self.scene.checker.fetched(book, era, floor, wanted, answer, committed_only=committed_only)
-        checker = self.scene.checker
-        if records is None:
+        found = self.scene.checker.fetches.check(book, era, floor, wanted, answer, committed_only=committed_only)
+        if found is None:
             # A follower may have answered, which serves readers too. After a loss only the leader's answers count.
             self.routes.forget()
-        if records is not None and checker.read_up_to > wanted and book in self.positions:
+        if found is not None and found.next_offset > wanted and book in self.positions:
             self._check_history(book, wanted)
-            self.positions[book] = checker.read_up_to
+            self.positions[book] = found.next_offset
             # Compaction may have left an empty batch, whose epoch still counts.
-            before = book.known.get(checker.read_up_to - 1)
-            self._last_read[book] = LastRead(checker.read_epoch, before.value if before is not None else b"", era)
+            before = book.known.get(found.next_offset - 1)
+            self._last_read[book] = LastRead(found.last_epoch, before.value if before is not None else b"", era)
         return False
 
     # --- History

@@ -2,10 +2,10 @@
 
 from quire.protocol.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
 from quire.protocol.messages.metadata import MetadataRequest
+from simulator.checks.metadata_checker import MetadataChecker
 from simulator.clients.client import SimClient
 from simulator.clients.produce import GONE
 from simulator.ledger import TopicBook
-from simulator.metadata_checker import MetadataChecker
 
 TOPIC_RESOURCE = 2
 FIRST_VERSION_WITH_NULL_FOR_ALL = 1

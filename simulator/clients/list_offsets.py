@@ -43,9 +43,9 @@ async def list_offset(client: SimClient, book: PartitionBook, timestamp: int, *,
             break
         await client.back_off()
     if timestamp == LATEST:
-        client.scene.checker.listed_end(book, era, floor, found.offset)
+        client.scene.checker.bounds.listed_end(book, era, floor, found.offset)
     elif timestamp == EARLIEST:
-        client.scene.checker.listed_start(book, era, floor, found.offset)
+        client.scene.checker.bounds.listed_start(book, era, floor, found.offset)
     else:
-        client.scene.checker.listed_time(book, era, floor, timestamp, found.offset)
+        client.scene.checker.bounds.listed_time(book, era, floor, timestamp, found.offset)
     return Listed(found.offset, era)

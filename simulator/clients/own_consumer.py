@@ -112,7 +112,7 @@ class OwnConsumer(OwnClient):
             ],
             records=piece.batches,
         )
-        records = self.scene.checker.fetched(
+        found = self.scene.checker.fetches.check(
             book,
             self.era_for(book, self._eras),
             NOTHING_KNOWN,
@@ -121,8 +121,8 @@ class OwnConsumer(OwnClient):
             committed_only=self._read_committed,
         )
         shown = [(record.offset, record.value) for record in piece.records()]
-        if records is not None and self._read_committed:
-            due = [(record.offset, record.value) for record in records]
+        if found is not None and self._read_committed:
+            due = [(record.offset, record.value) for record in found.records]
             if shown != due:
                 raise Violation(
                     "a consumer returns what is visible", f"{self.name}: {piece.topic_partition} has {due}, not {shown}"

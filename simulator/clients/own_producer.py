@@ -11,10 +11,10 @@ from quire.client.errors import ClientError
 from quire.client.producer import Producer, ProducerConfig
 from quire.protocol.errors import ApiError
 from quire.protocol.records import Compression
+from simulator.checks.superseded import is_compacted, key_for
 from simulator.clients.client import Scene
 from simulator.clients.own_client import OwnClient
 from simulator.ledger import NOTHING_KNOWN, PartitionBook
-from simulator.superseded import is_compacted, key_for
 from simulator.violation import Violation
 
 MOST_RECORDS = 60

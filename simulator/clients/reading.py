@@ -34,11 +34,11 @@ async def read(
     error = client.expect(found.error_code, f"reading {book}", *allowed)
     checker = client.scene.checker
     if error is ErrorCode.OFFSET_OUT_OF_RANGE:
-        checker.out_of_range(book, era, floor, offset)
+        checker.bounds.out_of_range(book, era, floor, offset)
     if error is not ErrorCode.NONE:
         return error
     committed_only = isolation_level == READ_COMMITTED
-    records = checker.fetched(book, era, floor, offset, found, committed_only=committed_only)
-    if records is None:
+    checked = checker.fetches.check(book, era, floor, offset, found, committed_only=committed_only)
+    if checked is None:
         return Read([], offset, offset, offset)
-    return Read(records, checker.read_up_to, found.last_stable_offset, found.high_watermark)
+    return Read(checked.records, checked.next_offset, found.last_stable_offset, found.high_watermark)

@@ -50,9 +50,9 @@ class Seeker(SimClient):
         )
         answer = await self.ask_on(wire, request)
         found = answer.topics[0].partitions[0]
-        cut = (ErrorCode.OFFSET_OUT_OF_RANGE,) if self.scene.checker.may_end_before(book, era, floor) else ()
+        cut = (ErrorCode.OFFSET_OUT_OF_RANGE,) if self.scene.checker.bounds.may_end_before(book, era, floor) else ()
         slow = () if self.scene.calm else (ErrorCode.REQUEST_TIMED_OUT,)
         error = self.expect(found.error_code, f"DeleteRecords of {book} before {offset}", *self.excuses, *cut, *slow)
         if error is ErrorCode.NONE:
             self.scene.tell(f"{self.name} deleted {book} before {offset}")
-            self.scene.checker.deleted_records(book, era, floor, found.low_watermark)
+            self.scene.checker.bounds.deleted_records(book, era, floor, found.low_watermark)

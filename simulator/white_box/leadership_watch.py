@@ -16,7 +16,7 @@ from quire.metadata.image import ClusterImage
 from quire.metadata.partition_image import PartitionImage
 from quire.protocol.internal_topics import is_internal
 from quire.replication.partition import Partition
-from simulator.checker import Checker
+from simulator.checks.checker import Checker
 from simulator.ledger import FLUSH_MESSAGES, Ledger, PartitionBook
 from simulator.machine import Flushed, Machine, MachineState
 from simulator.replicas import Replicas

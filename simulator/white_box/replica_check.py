@@ -9,10 +9,10 @@
 from collections.abc import Mapping, Sequence
 
 from quire.metadata.partition_image import PartitionImage
+from simulator.checks.superseded import is_compacted
 from simulator.ledger import Ledger, PartitionBook
 from simulator.life import Life
 from simulator.machine import Machine
-from simulator.superseded import is_compacted
 from simulator.violation import Violation
 from simulator.white_box.committed_check import BatchSeen
 from simulator.white_box.replica_hosts import Host, Key, hosts_of

@@ -5,8 +5,8 @@ from typing import NamedTuple
 
 from quire.protocol.records import BatchHeader, Record, decode_batch, walk_batches
 from quire.replication.partition import Partition
+from simulator.checks.read_committed import as_marker
 from simulator.disk import SimDisk
-from simulator.read_committed import as_marker
 from simulator.white_box.committed_check import BatchSeen
 
 SEGMENT = ".log"

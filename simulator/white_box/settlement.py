@@ -6,10 +6,10 @@ else: everything before must be in the new leader's log.
 """
 
 from quire.replication.partition import Partition
-from simulator.checker import Checker
+from simulator.checks.checker import Checker
+from simulator.checks.superseded import is_compacted
 from simulator.disk import SimDisk
 from simulator.ledger import PartitionBook
-from simulator.superseded import is_compacted
 from simulator.white_box.replica_log import records_of
 
 
@@ -29,4 +29,4 @@ def settle(checker: Checker, book: PartitionBook, disk: SimDisk, leader: Partiti
         if there.get(offset) != book.known[offset].value:
             cut = offset
             break
-    return checker.settled(book, leader.log.start_offset, cut, kept)
+    return checker.losses.settle(book, leader.log.start_offset, cut, kept)

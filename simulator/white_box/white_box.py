@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 from quire.node.node import Node
 from quire.raft.log_store import FOLDER
-from simulator.checker import Checker
+from simulator.checks.checker import Checker
 from simulator.ledger import Ledger
 from simulator.machine import Death, Flushed, Machine
 from simulator.violation import Violation

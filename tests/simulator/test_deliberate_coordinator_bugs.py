@@ -35,11 +35,11 @@ from quire.replication.partition import Partition
 from quire.seams import FileSlice
 from quire.storage.indexes.transaction_index import AbortedTransaction
 from quire.storage.producers.producer_state import ProducerEntry
+from simulator.checks.transaction_checker import ALL_SHOWN, FENCED, NOT_SHOWN
 from simulator.consumer_group_ledger import ONE_OWNER as OWNED_BY_TWO
 from simulator.group_ledger import AS_MADE, NEVER_BACK, ONE_OWNER
 from simulator.offset_ledger import NEVER_EARLIER, NOT_LOST
 from simulator.plan import GroupPlan, Plan, TransactionalPlan, plan_of
-from simulator.transaction_checker import ALL_SHOWN, FENCED, NOT_SHOWN
 from simulator.transaction_ledger import ATOMIC
 from simulator.world import World
 

@@ -37,7 +37,7 @@ class OneByOne:
 
     def look(self, book: PartitionBook, *values: bytes) -> None:
         records = [Record(offset, 0, None, value) for offset, value in enumerate(values)]
-        self.world.scene.checker.whole_log(book, records)
+        self.world.scene.checker.whole_logs.check(book, records)
 
 
 def test_a_reader_sees_nothing_wrong_while_a_producer_continues_after_a_batch_that_it_gave_up() -> None:

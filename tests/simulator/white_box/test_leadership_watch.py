@@ -8,7 +8,7 @@ import pytest
 from quire.metadata.image import TOPIC, BrokerImage, ClusterImage, ConfigResource, TopicImage
 from quire.metadata.partition_image import PartitionImage
 from quire.protocol.internal_topics import GROUP_OFFSETS
-from simulator.checker import Checker
+from simulator.checks.checker import Checker
 from simulator.ledger import FLUSH_MESSAGES, UNCLEAN_ELECTION, Ledger, PartitionBook, Setting, TopicBook
 from simulator.machine import Machine, MachineState
 from simulator.white_box.happenings import Happenings

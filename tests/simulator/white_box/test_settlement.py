@@ -2,9 +2,10 @@
 
 import pytest
 
-from simulator.checker import SURVIVES, Checker
+from simulator.checks.checker import Checker
+from simulator.checks.losses import SURVIVES
+from simulator.checks.superseded import POLICY
 from simulator.ledger import Known, Ledger, PartitionBook, Setting, TopicBook
-from simulator.superseded import POLICY
 from simulator.white_box.settlement import settle
 from tests.simulator.expected_violation import expect
 from tests.simulator.white_box.logs import disk_with, replica

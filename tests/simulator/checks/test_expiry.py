@@ -2,10 +2,10 @@
 
 import pytest
 
-from simulator.checker import Checker
-from simulator.expiry import NEVER, gone_before
+from simulator.checks.checker import Checker
+from simulator.checks.expiry import NEVER, gone_before
+from simulator.checks.superseded import KEYS
 from simulator.ledger import RECORD_OVERHEAD_BYTES, Floor, Known, Ledger, PartitionBook, Setting, TopicBook
-from simulator.superseded import KEYS
 from simulator.violation import Violation
 
 NOW_MS = 1_000_000
@@ -66,22 +66,22 @@ def test_a_setting_that_was_asked_for_once_may_have_been_in_force() -> None:
 def test_a_log_that_starts_where_it_may_is_fine_and_one_offset_later_is_not() -> None:
     checker = Checker(Ledger(), lambda: NOW_MS)
     held = book(9000, 9000, 10, 9000, retention_ms="5000")
-    checker.listed_start(held, 0, NOBODY_KNOWS, 2)
-    checker.out_of_range(held, 0, held.floor(), 1)
+    checker.bounds.listed_start(held, 0, NOBODY_KNOWS, 2)
+    checker.bounds.out_of_range(held, 0, held.floor(), 1)
     with pytest.raises(Violation, match="no record is deleted unasked or before it expires"):
-        checker.listed_start(held, 0, NOBODY_KNOWS, 3)
+        checker.bounds.listed_start(held, 0, NOBODY_KNOWS, 3)
     with pytest.raises(Violation, match="the high watermark never goes back"):
-        checker.out_of_range(held, 0, held.floor(), 2)
+        checker.bounds.out_of_range(held, 0, held.floor(), 2)
 
 
 def test_a_start_that_was_seen_holds_even_after_a_power_loss() -> None:
     ledger = Ledger()
     checker = Checker(ledger, lambda: NOW_MS)
     held = book(9000, 9000, 10, retention_ms="5000")
-    checker.listed_start(held, 0, NOBODY_KNOWS, 2)
+    checker.bounds.listed_start(held, 0, NOBODY_KNOWS, 2)
     ledger.power_lost()
     with pytest.raises(Violation, match="the log start offset never goes back"):
-        checker.listed_start(held, 1, held.floor(afresh=True), 0)
+        checker.bounds.listed_start(held, 1, held.floor(afresh=True), 0)
 
 
 def test_a_time_is_looked_up_among_what_must_be_there() -> None:
@@ -89,6 +89,6 @@ def test_a_time_is_looked_up_among_what_must_be_there() -> None:
     held = book(9000, 10, 10, retention_ms="5000")
     for offset in range(3):
         held.known[offset].timestamp = held.written[held.known[offset].value].timestamp
-    checker.listed_time(held, 0, held.floor(), NOW_MS - 9000, 1)
+    checker.bounds.listed_time(held, 0, held.floor(), NOW_MS - 9000, 1)
     with pytest.raises(Violation, match="a time is found"):
-        checker.listed_time(held, 0, held.floor(), NOW_MS - 9000, 2)
+        checker.bounds.listed_time(held, 0, held.floor(), NOW_MS - 9000, 2)

@@ -6,8 +6,8 @@ been in force, and all records ever sent may be in the log. Records that retenti
 there.
 """
 
+from simulator.checks.superseded import is_compacted, may_be_superseded
 from simulator.ledger import RECORD_OVERHEAD_BYTES, PartitionBook, TopicBook
-from simulator.superseded import is_compacted, may_be_superseded
 
 NEVER = 1 << 62
 LONG_MS = 24 * 3600 * 1000

@@ -3,7 +3,7 @@
 import pytest
 
 from quire.protocol.records import InvalidRecords, Record, build_batch
-from simulator.served import records_of
+from simulator.checks.served import records_of
 
 BATCH = bytes(build_batch([Record(0, 5, b"k", b"value")]))
 

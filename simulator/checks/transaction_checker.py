@@ -13,8 +13,8 @@
 from collections.abc import Iterable, Mapping, Sequence
 
 from quire.protocol.records import Record
+from simulator.checks.read_committed import Marker, marker_of
 from simulator.ledger import Ledger, PartitionBook
-from simulator.read_committed import Marker, marker_of
 from simulator.transaction_ledger import ATOMIC, Session, TransactionBook
 from simulator.violation import Violation
 

@@ -4,9 +4,9 @@ not."""
 import pytest
 
 from quire.protocol.records import Record
+from simulator.checks.read_committed import Marker
+from simulator.checks.transaction_checker import ALL_SHOWN, FENCED, NOT_SHOWN, TransactionChecker
 from simulator.ledger import Ledger, PartitionBook, TopicBook
-from simulator.read_committed import Marker
-from simulator.transaction_checker import ALL_SHOWN, FENCED, NOT_SHOWN, TransactionChecker
 from simulator.transaction_ledger import ATOMIC, Init, Session, TransactionBook
 from tests.simulator.expected_violation import expect
 

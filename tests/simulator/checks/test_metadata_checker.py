@@ -5,8 +5,8 @@ from collections.abc import Callable
 import pytest
 
 from quire.protocol.messages.metadata import MetadataResponse, MetadataResponsePartition, MetadataResponseTopic
+from simulator.checks.metadata_checker import MetadataChecker
 from simulator.ledger import Ledger, TopicBook
-from simulator.metadata_checker import MetadataChecker
 from simulator.violation import Violation
 
 ORDERS, EVENTS, OTHER = bytes([1] * 16), bytes([2] * 16), bytes([3] * 16)

@@ -4,7 +4,8 @@ import pytest
 
 from quire.protocol.messages.fetch import PartitionData
 from quire.protocol.records import Record, build_batch
-from simulator.checker import FLUSHED_SURVIVES, HELD, SURVIVES, Checker
+from simulator.checks.checker import Checker
+from simulator.checks.losses import FLUSHED_SURVIVES, HELD, SURVIVES
 from simulator.ledger import Floor, Ledger, TopicBook
 from tests.simulator.expected_violation import expect
 
@@ -42,14 +43,14 @@ class Run:
             )
         end = at + len(values) if high_watermark is None else high_watermark
         answer = PartitionData(partition_index=0, high_watermark=end, log_start_offset=0, records=content)
-        return self.checker.fetched(self.book, self.ledger.era, floor, at, answer) is not None
+        return self.checker.fetches.check(self.book, self.ledger.era, floor, at, answer) is not None
 
     def lose(self, epoch: int, kept: int, left: int) -> None:
         """Records from `kept` on may be lost; the leader of this epoch has them up to `left`."""
         self.ledger.era += 1
         self.book.may_be_lost(self.ledger.era, kept)
         self.book.leadership.settled, self.book.leadership.cut_at = epoch, left
-        self.checker.settled(self.book, 0, left, kept)
+        self.checker.losses.settle(self.book, 0, left, kept)
 
 
 @pytest.fixture
@@ -68,7 +69,7 @@ def test_what_a_leader_has_acknowledged_alone_may_be_lost_with_it(run: Run) -> N
     run.acknowledge(A, 0, b"a", b"b", by_all=False)
     run.elect(B, 2)
     assert run.fetch(run.book.floor(B), b"c", epoch=2)
-    run.checker.held_to_the_end(run.book)
+    run.checker.losses.check_tentative(run.book)
 
 
 def test_while_it_leads_it_holds_what_it_has_acknowledged_alone(run: Run) -> None:
@@ -80,9 +81,9 @@ def test_while_it_leads_it_holds_what_it_has_acknowledged_alone(run: Run) -> Non
 def test_at_the_end_it_must_have_what_it_has_acknowledged_alone(run: Run) -> None:
     run.acknowledge(A, 0, b"a", by_all=False)
     with expect(HELD):
-        run.checker.held_to_the_end(run.book)
+        run.checker.losses.check_tentative(run.book)
     run.fetch(run.book.floor(A), b"a")
-    run.checker.held_to_the_end(run.book)
+    run.checker.losses.check_tentative(run.book)
 
 
 def test_an_elected_leader_may_learn_of_the_high_watermark_later_but_tells_no_earlier_end(run: Run) -> None:
@@ -90,7 +91,7 @@ def test_an_elected_leader_may_learn_of_the_high_watermark_later_but_tells_no_ea
     run.elect(B, 2)
     assert run.fetch(run.book.floor(B), high_watermark=1)
     with expect("the high watermark never goes back for a reader"):
-        run.checker.listed_end(run.book, run.ledger.era, run.book.floor(B), 1)
+        run.checker.bounds.listed_end(run.book, run.ledger.era, run.book.floor(B), 1)
 
 
 def test_in_one_epoch_the_high_watermark_never_goes_back(run: Run) -> None:
@@ -103,8 +104,8 @@ def test_a_deposed_leader_may_answer_with_less_but_with_nothing_else(run: Run) -
     run.elect(B, 2)
     run.fetch(run.book.floor(B), b"a", b"b")
     assert run.fetch(run.book.floor(A), b"a")
-    run.checker.listed_end(run.book, run.ledger.era, run.book.floor(A), 1)
-    run.checker.out_of_range(run.book, run.ledger.era, run.book.floor(A), 2)
+    run.checker.bounds.listed_end(run.book, run.ledger.era, run.book.floor(A), 1)
+    run.checker.bounds.out_of_range(run.book, run.ledger.era, run.book.floor(A), 2)
     with expect("an offset keeps its record"):
         run.fetch(run.book.floor(A), b"c")
 
@@ -150,7 +151,7 @@ def delete_and_elect_the_other(run: Run, *isr: str) -> Floor:
     run.acknowledge(A, 0, b"a", b"b", b"c")
     run.book.replicas.isr = isr
     run.book.deletion_asked = 2
-    run.checker.deleted_records(run.book, run.ledger.era, run.book.floor(A), 2)
+    run.checker.bounds.deleted_records(run.book, run.ledger.era, run.book.floor(A), 2)
     run.elect(B, 2)
     return run.book.floor(B)
 

@@ -4,7 +4,7 @@ import pytest
 
 from quire.protocol.messages.fetch import PartitionData
 from quire.protocol.records import Record, build_batch
-from simulator.checker import Checker
+from simulator.checks.checker import Checker
 from simulator.ledger import FLUSH_MESSAGES, Floor, Known, Ledger, Setting, TopicBook
 from tests.simulator.expected_violation import expect
 
@@ -52,8 +52,8 @@ class Run:
             records=content,
         )
         wanted = at if wanted is None else wanted
-        records = self.checker.fetched(self.book, self.ledger.era, floor, wanted, answer)
-        return None if records is None else [record.value for record in records]
+        found = self.checker.fetches.check(self.book, self.ledger.era, floor, wanted, answer)
+        return None if found is None else [record.value for record in found.records]
 
 
 @pytest.fixture
@@ -92,7 +92,7 @@ def test_the_end_never_goes_back(run: Run) -> None:
     with expect("the high watermark never goes back for a reader"):
         run.fetch(b"a", high_watermark=2, floor=floor)
     with expect("the high watermark never goes back for a reader"):
-        run.checker.listed_end(run.book, 0, floor, 2)
+        run.checker.bounds.listed_end(run.book, 0, floor, 2)
 
 
 def test_an_answer_may_be_older_than_what_became_known_after_its_request(run: Run) -> None:
@@ -103,7 +103,7 @@ def test_an_answer_may_be_older_than_what_became_known_after_its_request(run: Ru
 
 def test_the_start_never_goes_back_and_never_moves_unasked(run: Run) -> None:
     run.book.deletion_asked = 2
-    run.checker.deleted_records(run.book, 0, NOBODY_KNOWS, 2)
+    run.checker.bounds.deleted_records(run.book, 0, NOBODY_KNOWS, 2)
     with expect("the log start offset never goes back"):
         run.fetch(log_start_offset=1, high_watermark=9, floor=run.book.floor())
     with expect("no record is deleted unasked or before it expires"):
@@ -138,9 +138,9 @@ def test_a_careful_producers_record_has_one_place(run: Run) -> None:
 
 def test_a_plain_producers_record_may_be_there_as_often_as_it_was_sent(run: Run) -> None:
     run.book.send(b"a", "plain", 0, idempotent=False)
-    run.checker.whole_log(run.book, records_of(b"a", b"b", b"a"))
+    run.checker.whole_logs.check(run.book, records_of(b"a", b"b", b"a"))
     with expect("a record is in the log as often as it was sent"):
-        run.checker.whole_log(run.book, records_of(b"a", b"b", b"b"))
+        run.checker.whole_logs.check(run.book, records_of(b"a", b"b", b"b"))
 
 
 @pytest.mark.parametrize(
@@ -156,31 +156,31 @@ def test_a_careful_producers_records_are_in_order_without_a_gap(
     run: Run, values: tuple[bytes, ...], promise: str
 ) -> None:
     with expect(promise):
-        run.checker.whole_log(run.book, records_of(*values))
+        run.checker.whole_logs.check(run.book, records_of(*values))
 
 
 def test_a_log_may_begin_anywhere_in_a_careful_producers_records(run: Run) -> None:
-    run.checker.whole_log(run.book, records_of(b"y", b"a", b"z"))
+    run.checker.whole_logs.check(run.book, records_of(b"y", b"a", b"z"))
 
 
 def test_reading_is_refused_only_outside_of_the_log(run: Run) -> None:
     run.acknowledge(0, b"a", b"b")
-    run.checker.out_of_range(run.book, 0, run.book.floor(), 3)
+    run.checker.bounds.out_of_range(run.book, 0, run.book.floor(), 3)
     with expect("the high watermark never goes back for a reader"):
-        run.checker.out_of_range(run.book, 0, run.book.floor(), 1)
+        run.checker.bounds.out_of_range(run.book, 0, run.book.floor(), 1)
     run.book.deletion_asked = 2
-    run.checker.out_of_range(run.book, 0, run.book.floor(), 1)
+    run.checker.bounds.out_of_range(run.book, 0, run.book.floor(), 1)
 
 
 def test_a_time_is_found_at_its_first_record(run: Run) -> None:
     for offset, timestamp in enumerate((1000, 3000, 2000)):
         run.book.learn(offset, Known(b"a", "read", timestamp), idempotent=False)
     floor = run.book.floor()
-    run.checker.listed_time(run.book, 0, floor, 1500, 1)
-    run.checker.listed_time(run.book, 0, floor, 4000, -1)
+    run.checker.bounds.listed_time(run.book, 0, floor, 1500, 1)
+    run.checker.bounds.listed_time(run.book, 0, floor, 4000, -1)
     for wrong in (0, 2, -1):
         with expect("a time is found"):
-            run.checker.listed_time(run.book, 0, floor, 1500, wrong)
+            run.checker.bounds.listed_time(run.book, 0, floor, 1500, wrong)
 
 
 def test_a_producer_id_is_given_once(run: Run) -> None:
@@ -193,7 +193,7 @@ class TestAfterAPowerLoss:
     def test_the_end_of_the_log_may_be_lost_and_its_offsets_given_again(self, run: Run) -> None:
         run.acknowledge(0, b"a", b"b")
         run.ledger.power_lost()
-        assert run.checker.found_after_power_loss(run.book, 0, 1) == 1
+        assert run.checker.losses.found_after_power_loss(run.book, 0, 1) == 1
         run.acknowledge(1, b"c", floor=run.book.floor())
         assert run.fetch(b"a", b"c", floor=run.book.floor()) == [b"a", b"c"]
 
@@ -208,7 +208,7 @@ class TestAfterAPowerLoss:
         run.ledger.flushed([((bytes(16), 0), 2)])
         run.ledger.power_lost()
         with expect("what was flushed survives a power loss"):
-            run.checker.found_after_power_loss(run.book, 0, 1)
+            run.checker.losses.found_after_power_loss(run.book, 0, 1)
 
     def test_an_answer_from_before_says_nothing_but_what_was_flushed(self, run: Run) -> None:
         run.ledger.flushed([((bytes(16), 0), 1)])
@@ -217,7 +217,7 @@ class TestAfterAPowerLoss:
         run.checker.acknowledged(run.book, 0, NOBODY_KNOWS, 0, [b"a", b"b"], first_try=True)
         assert list(run.book.known) == [0]
         answer = PartitionData(partition_index=0, high_watermark=9, records=b"")
-        assert run.checker.fetched(run.book, 0, NOBODY_KNOWS, 0, answer) is None
+        assert run.checker.fetches.check(run.book, 0, NOBODY_KNOWS, 0, answer) is None
         assert run.book.end_offset == 1
 
 
@@ -234,7 +234,7 @@ class TestWithFlushMessages1:
 
     def lose_power(self, run: Run, end_offset: int) -> int:
         run.ledger.power_lost()
-        return run.checker.found_after_power_loss(run.book, 0, end_offset)
+        return run.checker.losses.found_after_power_loss(run.book, 0, end_offset)
 
     def test_a_power_loss_takes_nothing_that_was_acknowledged(self, run: Run) -> None:
         run.checker.acknowledged(run.book, 0, NOBODY_KNOWS, 0, [b"a", b"b"], first_try=True, flushed=True)
@@ -254,7 +254,7 @@ class TestWithFlushMessages1:
         run.ledger.power_lost()
         run.checker.acknowledged(run.book, 0, NOBODY_KNOWS, 0, [b"a"], first_try=True, flushed=True)
         with expect(NOTHING_TOLD_IS_LOST):
-            run.checker.found_after_power_loss(run.book, 0, 0)
+            run.checker.losses.found_after_power_loss(run.book, 0, 0)
 
     def test_records_read_before_the_setting_changed_may_be_lost(self, run: Run) -> None:
         run.book.topic.flush_changes = 1

@@ -3,8 +3,8 @@
 import pytest
 
 from quire.protocol.records import Record
+from simulator.checks.superseded import KEYS, check_survivors, is_compacted, may_be_superseded
 from simulator.ledger import Known, PartitionBook, Setting, TopicBook
-from simulator.superseded import KEYS, check_survivors, is_compacted, may_be_superseded
 from simulator.violation import Violation
 
 

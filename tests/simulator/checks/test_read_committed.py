@@ -3,7 +3,7 @@
 from quire.protocol.messages.fetch import AbortedTransaction
 from quire.protocol.records import Record, build_batch, read_header
 from quire.storage.producers.end_marker import build_end_marker
-from simulator.read_committed import Filter, Marker, as_marker, marker_of
+from simulator.checks.read_committed import Filter, Marker, as_marker, marker_of
 
 
 def shown(aborted: list[AbortedTransaction], *batches: bytearray) -> list[bool]:
