@@ -62,7 +62,7 @@ class Faults:
         self._burst_ends_ms = 0.0
         self._failed_lives: list[Life] = []
         """Lives in which a call to the disk failed."""
-        self._doomed: dict[str, None] = {}
+        self._dying: dict[str, None] = {}
         """Nodes that will die soon, or were asked to stop."""
         nodes = [machine.name for machine in machines]
         self._network = NetworkFaults(scene, nodes, clients, random, self._announce, self._later)
@@ -143,7 +143,7 @@ class Faults:
         machine.slow_jobs()
         machine.disk.calls.forget_faults()
         machine.disk.capacity_bytes = None
-        machine.spare()
+        machine.cancel_death()
         if machine.life in self._failed_lives and machine.state is not MachineState.DOWN:
             # The node may not have noticed the failure yet: the job may still be running.
             self._scene.tell(f"the failed disk{self._of(machine)} is replaced")
@@ -155,12 +155,12 @@ class Faults:
 
     def at_start(self, machine: Machine) -> None:
         """A node may also die during its start: recovery must tolerate an interruption anywhere."""
-        self._doomed.pop(machine.name, None)
+        self._dying.pop(machine.name, None)
         deaths = [death for death in Death if self._plan.faults.get("power loss" if death.loses_power else "kill")]
         if deaths and not (self._ending or self._in_lull) and self._random.chance(0.2):
             death = self._random.choice(deaths)
             effect = self._begins(f"{death.value} during the start", of=machine)
-            machine.doom(death, 1 + self._random.below(60), effect)
+            machine.schedule_death(death, 1 + self._random.below(60), effect)
 
     # --- Whom to strike
 
@@ -199,7 +199,7 @@ class Faults:
         return len(working) > len(voters) // 2
 
     def _works(self, machine: Machine) -> bool:
-        in_trouble = machine.life in self._scene.troubled_lives or machine.name in self._doomed
+        in_trouble = machine.life in self._scene.troubled_lives or machine.name in self._dying
         return machine.state is MachineState.SERVING and not machine.is_paused and not in_trouble
 
     # --- The end of a node
@@ -211,8 +211,8 @@ class Faults:
         if self._random.chance(0.6):
             kind, line = f"{death.value} during a write", f"{death.value} during one of the next writes"
             effect = self._begins(kind, line, of=machine)
-            self._doomed[machine.name] = None
-            machine.doom(death, 1 + self._random.below(40), effect)
+            self._dying[machine.name] = None
+            machine.schedule_death(death, 1 + self._random.below(40), effect)
         else:
             self._strikes(death.value, of=machine)
             machine.die(death)
@@ -220,7 +220,7 @@ class Faults:
     def _stop_cleanly(self, machine: Machine) -> None:
         if machine.state is MachineState.SERVING:
             self._strikes("clean stop", of=machine)
-            self._doomed[machine.name] = None
+            self._dying[machine.name] = None
             machine.stop()
 
     # --- Requests within a node

@@ -96,7 +96,7 @@ class Machine:
         self._host_clock: HostClock | None = None
         self.process: Process | None = None
         self._jobs: SimJobs | None = None
-        self._doom: tuple[Death, Felt] | None = None
+        self._scheduled_death: tuple[Death, Felt] | None = None
 
     # --- Living
 
@@ -230,20 +230,20 @@ class Machine:
 
     # --- Dying
 
-    def doom(self, death: Death, operations: int, felt: Felt = unnoticed) -> None:
+    def schedule_death(self, death: Death, operations: int, felt: Felt = unnoticed) -> None:
         """Schedules the death for the n-th next change on disk, in the middle of it; then `felt` is called."""
-        self._doom = death, felt
+        self._scheduled_death = death, felt
         self.disk.calls.crash_at = self.disk.operations + operations
 
-    def spare(self) -> None:
-        self._doom = None
+    def cancel_death(self) -> None:
+        self._scheduled_death = None
         self.disk.calls.crash_at = None
 
-    def doom_has_come(self, crash: Crashed) -> None:
+    def die_as_scheduled(self, crash: Crashed) -> None:
         """The node has raised `Crashed`."""
-        if self._doom is None:
+        if self._scheduled_death is None:
             raise AssertionError(f"a callback of {self.name} outlived it") from crash
-        death, felt = self._doom
+        death, felt = self._scheduled_death
         felt()
         self.die(death)
 
@@ -253,7 +253,7 @@ class Machine:
         flushed = self.flushed()
         self._had_failed_directory = self.had_failed_directory
         self.state = MachineState.DOWN
-        self.spare()
+        self.cancel_death()
         self.sync_failed = False
         if self._host_clock is not None:
             self._host_clock.stop()

@@ -45,7 +45,7 @@ class KnownRecords:
         book.learn(offset, known, idempotent=idempotent, epoch=epoch)
 
     def learn_tentatively(self, book: PartitionBook, epoch: int, base_offset: int, values: Sequence[bytes]) -> None:
-        """A leader has acknowledged these alone: while it leads they are there, and their offsets are not used again."""
+        """A leader has acknowledged these alone: they are there while it leads, and it uses no offset twice."""
         if book.leadership.is_current(epoch):
             for offset, value in enumerate(values, base_offset):
                 _check_unique(book, offset, epoch, value)

@@ -50,7 +50,7 @@ class ReplicaCheck:
             if compares and not is_compacted(book.topic):
                 self._compare(book, image, replicas)
 
-    def look_at_the_end(self, newest: Mapping[Key, PartitionImage]) -> None:
+    def look_at_end(self, newest: Mapping[Key, PartitionImage]) -> None:
         """Changes have ended, and everything works: every log is compared from its start."""
         hosts = hosts_of(self._machines)
         for book in self._ledger.live_partitions():
@@ -60,7 +60,7 @@ class ReplicaCheck:
                 self._positions = {reader: at for reader, at in self._positions.items() if reader[0] is not book}
                 self._compare(book, image, replicas)
 
-    def is_whole(self, newest: Mapping[Key, PartitionImage]) -> bool:
+    def is_fully_replicated(self, newest: Mapping[Key, PartitionImage]) -> bool:
         """Whether every partition has a leader and all its replicas in the ISR."""
         hosts = hosts_of(self._machines)
         return all(

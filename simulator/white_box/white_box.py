@@ -95,7 +95,7 @@ class WhiteBox:
         if self._leaders is not None:
             self._replicas.look(self._leaders.newest, now_ms)
 
-    def look_at_the_end(self, now_ms: float) -> None:
+    def look_at_end(self, now_ms: float) -> None:
         """All nodes work and nothing changes: they must have the same image, and replicas the same logs."""
         self.look(now_ms)
         for machine in self._machines:
@@ -103,15 +103,15 @@ class WhiteBox:
             image = machine.node.image
             self.committed.has_image(machine.name, image.offset, image_digest(image))
         if self._leaders is not None:
-            self._replicas.look_at_the_end(self._leaders.newest)
+            self._replicas.look_at_end(self._leaders.newest)
 
     @property
-    def is_whole(self) -> bool:
+    def is_fully_replicated(self) -> bool:
         """Whether every partition has a leader and all its replicas in the ISR."""
-        return self._leaders is None or self._replicas.is_whole(self._leaders.newest)
+        return self._leaders is None or self._replicas.is_fully_replicated(self._leaders.newest)
 
-    def check_whole(self) -> None:
-        if self._leaders is not None and not self.is_whole:
+    def check_fully_replicated(self) -> None:
+        if self._leaders is not None and not self.is_fully_replicated:
             raise Violation(WHOLE_AGAIN, "; ".join(self._replicas.missing(self._leaders.newest)))
 
     @property

@@ -122,12 +122,12 @@ def test_a_bad_network_counts_when_it_makes_something_slow() -> None:
 def test_a_scheduled_death_counts_when_it_comes() -> None:
     world, counts = World(1, cast=lambda _: []), FaultCounts()
     machine = world.machine
-    world._start_soon(machine)
-    world._run_until(lambda: machine.state is MachineState.SERVING, 10_000.0, "the start")
-    machine.doom(Death.KILL, 1_000_000, counts.announce("never"))
-    world._run_for(100.0)
-    machine.doom(Death.KILL, 1, counts.announce(KIND))
+    world.start()
+    world.stepper.run_until(lambda: machine.state is MachineState.SERVING, 10_000.0, "the start")
+    machine.schedule_death(Death.KILL, 1_000_000, counts.announce("never"))
+    world.stepper.run_for(100.0)
+    machine.schedule_death(Death.KILL, 1, counts.announce(KIND))
     assert counts.total == 0
     world.clock.call_soon(machine.stop)
-    world._run_until(lambda: counts.total > 0, 10_000.0, "the death")
+    world.stepper.run_until(lambda: counts.total > 0, 10_000.0, "the death")
     assert counts.struck == {KIND: 1}

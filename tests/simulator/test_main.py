@@ -60,7 +60,7 @@ def test_a_broken_promise_ends_the_command_with_the_seed_the_promise_and_what_le
     def broken(self: World) -> None:
         raise Violation("everything holds", "nothing does")
 
-    monkeypatch.setattr(World, "_come_to_rest", broken)
+    monkeypatch.setattr(World, "_finish_work", broken)
     result = simulate("--seeds", "7-9")
     assert result.exit_code == 1
     assert "BROKEN with seed 7: everything holds: nothing does" in result.output

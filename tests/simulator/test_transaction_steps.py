@@ -110,7 +110,7 @@ class Doomed(Scripted):
     number = 0
 
     def make_trouble(self) -> None:
-        self.world.machine.doom(self.death, self.number)
+        self.world.machine.schedule_death(self.death, self.number)
 
     def trouble_came(self) -> bool:
         return self.scene.starts > 1

@@ -118,9 +118,9 @@ def test_another_batch_before_the_start_of_a_log_is_never_read(cluster: Cluster)
         cluster.look()
 
 
-def test_a_partition_is_whole_with_a_leader_and_all_replicas_in_sync(cluster: Cluster) -> None:
+def test_a_partition_is_fully_replicated_with_a_leader_and_all_replicas_in_sync(cluster: Cluster) -> None:
     check, newest = cluster.check()
-    assert check.is_whole(newest)
+    assert check.is_fully_replicated(newest)
     for image in (cluster.image._replace(isr=(1, 2)), cluster.image._replace(leader=-1)):
-        assert not check.is_whole({(TOPIC_ID, 0): image})
+        assert not check.is_fully_replicated({(TOPIC_ID, 0): image})
         assert len(check.missing({(TOPIC_ID, 0): image})) == 1
