@@ -129,6 +129,7 @@ class HostTimer:
         self._due_ms = clock.monotonic_ms() + delay_ms
         self._callback: Callable[[], None] | None = callback
         self._timer = clock.in_the_world(delay_ms, self._fire)
+        clock.pending[self] = None
 
     @property
     def cancelled(self) -> bool:
@@ -137,13 +138,16 @@ class HostTimer:
     def cancel(self) -> None:
         self._callback = None
         self._timer.cancel()
+        self._clock.pending.pop(self, None)
+
+    def rate_changed(self) -> None:
+        """The host's clock shows its time earlier or later than expected."""
+        self._timer.cancel()
+        self._timer = self._clock.in_the_world(self._due_ms - self._clock.monotonic_ms(), self._fire)
 
     def _fire(self) -> None:
-        left_ms = self._due_ms - self._clock.monotonic_ms()
-        if left_ms > TICK_MS:  # the clock has become slower
-            self._timer = self._clock.in_the_world(left_ms, self._fire)
-        else:
-            self._clock.process.run(self._run)
+        self._clock.pending.pop(self, None)
+        self._clock.process.run(self._run)
 
     def _run(self) -> None:
         callback, self._callback = self._callback, None
@@ -155,7 +159,8 @@ class HostClock:
     """One host's clock: wrong by `skew_ms`, too fast or too slow by its rate, and silent while its process is paused.
 
     Timers follow it: at a rate of 1.1 a timer of 100 ms comes after 91 ms of the world's time, and the host sees 100
-    ms. A timer never comes before the host's clock shows its time, as in an event loop. After `stop` none comes.
+    ms. A timer comes when the host's clock shows its time, as in an event loop, also if the rate changes meanwhile.
+    After `stop` none comes.
     """
 
     def __init__(self, clock: SimClock, *, skew_ms: int = 0, rate: float = 1.0, process: Process | None = None) -> None:
@@ -165,6 +170,8 @@ class HostClock:
         self._rate = rate
         self._since_ms = clock.monotonic_ms()
         self._ahead_ms = 0.0
+        self.pending: dict[HostTimer, None] = {}
+        """The timers that have neither come nor been cancelled, in the order in which they were set."""
 
     def now_ms(self) -> int:
         return self._clock.now_ms() + self.skew_ms + int(self.ahead_ms())
@@ -182,6 +189,8 @@ class HostClock:
         self._ahead_ms = self.ahead_ms()
         self._since_ms = self._clock.monotonic_ms()
         self._rate = rate
+        for timer in self.pending:
+            timer.rate_changed()
 
     def stall(self, duration_ms: float) -> None:
         """Time passes in the middle of a callback; timers are late afterwards."""

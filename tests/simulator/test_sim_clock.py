@@ -162,6 +162,26 @@ def test_a_timer_waits_until_a_clock_that_became_slower_shows_its_time() -> None
     assert fired == [(150, 100)]
 
 
+def test_a_timer_of_a_slow_clock_comes_when_the_clock_is_set_right_and_shows_its_time() -> None:
+    clock = SimClock(start_ms=0)
+    host = HostClock(clock, rate=0.5)
+    fired: list[tuple[float, float]] = []
+    host.call_later(100, lambda: fired.append((clock.monotonic_ms(), host.monotonic_ms())))
+    clock.run_for(20)
+    host.drift(1.0)
+    clock.run_for(1000)
+    assert fired == [(110, 100)]
+
+
+def test_a_clock_forgets_timers_that_have_come_or_were_cancelled() -> None:
+    clock = SimClock()
+    host = HostClock(clock)
+    host.call_later(100, lambda: None)
+    host.call_later(200, lambda: None).cancel()
+    clock.run_for(100)
+    assert host.pending == {}
+
+
 def test_a_cancelled_timer_of_a_slower_clock_does_not_come() -> None:
     clock = SimClock()
     host = HostClock(clock)
