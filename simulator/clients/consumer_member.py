@@ -6,6 +6,7 @@ and is silent for longer than its session timeout.
 """
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from quire.protocol import uuids
 from quire.protocol.errors import ErrorCode
@@ -40,6 +41,12 @@ NOT_YET = (ErrorCode.UNRELEASED_INSTANCE_ID,)
 COMMIT_REFUSALS = (*OUT, ErrorCode.STALE_MEMBER_EPOCH)
 
 
+class _Moment(NamedTuple):
+    ms: float
+    clock_changes: int
+    """If it is another number now, nodes measure another time since then."""
+
+
 class Out(Exception):  # noqa: N818
     """The membership has ended."""
 
@@ -69,17 +76,16 @@ class ConsumerMember(SimClient):
         self._member = ConsumerMemberBook(member_id or uuids.to_text(self.random.uuid()), self._is_heard)
         self._group.joins(self._member)
         self._has_joined = False
-        self._heard_ms = -1e9
-        self._clock_changes = self.scene.clock_changes
+        self._heard_at = _Moment(-1e9, self.scene.clock_changes)
         self._in_doubt = True
         """A request may have been lost: the next heartbeat has all fields."""
-        self._in_doubt_since_ms: float | None = None
+        self._in_doubt_since: _Moment | None = None
         """Since when the coordinator may have sent it assignments that it did not receive."""
         self._told: frozenset[PartitionBook] = frozenset()
         self._reported: frozenset[PartitionBook] | None = None
         self._releases: dict[PartitionBook, float] = {}
         """Partitions that it must revoke, and when it does."""
-        self._releasing_since_ms: float | None = None
+        self._releasing_since: _Moment | None = None
         self._interval_ms = 100.0
         self._positions: dict[PartitionBook, int] = {}
         self._subscribe()
@@ -109,10 +115,18 @@ class ConsumerMember(SimClient):
 
     def _is_heard(self) -> bool:
         """Whether the coordinator must still know this member: it sent heartbeats and revoked partitions in time."""
-        now_ms = self.scene.clock.monotonic_ms()
-        releasing_ms = 0.0 if self._releasing_since_ms is None else now_ms - self._releasing_since_ms
-        in_time = now_ms - self._heard_ms < self._session_timeout_ms and releasing_ms < self._rebalance_timeout_ms
-        return in_time and self._clock_changes == self.scene.clock_changes
+        is_revoking_in_time = self._releasing_since is None or self._is_surely_less(
+            self._releasing_since, self._rebalance_timeout_ms
+        )
+        return is_revoking_in_time and self._is_surely_less(self._heard_at, self._session_timeout_ms)
+
+    def _now(self) -> _Moment:
+        return _Moment(self.scene.clock.monotonic_ms(), self.scene.clock_changes)
+
+    def _is_surely_less(self, since: _Moment, duration_ms: float) -> bool:
+        """Whether less than this time has passed since then, by every node's clock."""
+        now = self._now()
+        return now.ms - since.ms < duration_ms and now.clock_changes == since.clock_changes
 
     @property
     def _coordinator(self) -> Coordinator:
@@ -136,14 +150,14 @@ class ConsumerMember(SimClient):
         owned = frozenset(self._member.held)
         full = self._in_doubt or joins
         floor, asked_tick = self._member.epoch, self.scene.ledger.ticks.next()
-        sent_ms, clock_changes = self.scene.clock.monotonic_ms(), self.scene.clock_changes
+        sent = self._now()
         request = self._request(JOINING if joins else self._member.epoch, full=full)
         if full or owned != self._reported:
             request.topic_partitions = [] if joins else _by_topic(sorted(owned, key=repr))
         try:
             answer = await self.ask(request, self._coordinator, at_least=FIRST_VERSION_WITH_REGEX)
         except Lost:
-            self._doubt(sent_ms)
+            self._doubt(sent)
             raise
         error = self.expect(answer.error_code, "ConsumerGroupHeartbeat", *NOT_NOW, *self.excuses, *OUT, *NOT_YET)
         if error in OUT:
@@ -155,27 +169,27 @@ class ConsumerMember(SimClient):
             return
         if error is not ErrorCode.NONE:
             if error not in NOT_YET:
-                self._doubt(sent_ms)  # it may or may not be in the log
+                self._doubt(sent)  # it may or may not be in the log
             await self.back_off()
             return
-        told_since_ms = sent_ms if self._in_doubt_since_ms is None else self._in_doubt_since_ms
-        self._in_doubt, self._in_doubt_since_ms = False, None
+        told_since = sent if self._in_doubt_since is None else self._in_doubt_since
+        self._in_doubt, self._in_doubt_since = False, None
         if self.sent_twice:
-            self._doubt(sent_ms)
+            self._doubt(sent)
         self._reported = owned
-        self._heard_ms, self._clock_changes = sent_ms, clock_changes
+        self._heard_at = sent
         self._has_joined = True
         if not self._releases:
-            self._releasing_since_ms = None
-        self._take(answer, floor, asked_tick, told_since_ms)
+            self._releasing_since = None
+        self._take(answer, floor, asked_tick, told_since)
         if answer.assignment is not None:
             is_late = answer.member_epoch != request.member_epoch
             self._group.told_topics(self._member, self._told, self._topics, owned if is_late else None)
 
-    def _doubt(self, since_ms: float) -> None:
+    def _doubt(self, since: _Moment) -> None:
         self._in_doubt = True
-        if self._in_doubt_since_ms is None:
-            self._in_doubt_since_ms = since_ms
+        if self._in_doubt_since is None:
+            self._in_doubt_since = since
 
     def _request(self, epoch: int, *, full: bool) -> ConsumerGroupHeartbeatRequest:
         request = ConsumerGroupHeartbeatRequest(
@@ -190,7 +204,7 @@ class ConsumerMember(SimClient):
             request.subscribed_topic_regex = REGEX if self._by_regex else ""
         return request
 
-    def _take(self, answer: ConsumerGroupHeartbeatResponse, floor: int, asked_tick: int, told_since_ms: float) -> None:
+    def _take(self, answer: ConsumerGroupHeartbeatResponse, floor: int, asked_tick: int, told_since: _Moment) -> None:
         self._group.told_epoch(self._member, floor, answer.member_epoch)
         self._interval_ms = float(answer.heartbeat_interval_ms)
         if answer.assignment is None:
@@ -204,8 +218,8 @@ class ConsumerMember(SimClient):
         for book in [book for book in self._member.held if book not in told and book not in self._releases]:
             late = self.random.between(0.0, 1.2) if self.random.chance(0.2) else 0.0
             self._releases[book] = now_ms + late * self._rebalance_timeout_ms
-            if self._releasing_since_ms is None:
-                self._releasing_since_ms = told_since_ms
+            if self._releasing_since is None:
+                self._releasing_since = told_since
         for book in told:
             self._releases.pop(book, None)
         gained = [
