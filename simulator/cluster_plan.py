@@ -77,7 +77,14 @@ def cluster_plan_of(seed: int, *, nodes: int | None = None, scale: float = 1.0) 
         node_settings=_repeated(plan.node_settings, scale) | _quorum_settings(random) | _session_settings(random),
     )
     plan = with_replication(SimRandom(seed).stream("replication"), plan)
+    rebalance = _rebalance_settings(SimRandom(seed).stream("leader rebalance"))
+    plan = replace(plan, node_settings=plan.node_settings | rebalance)
     return _with_voters(random.stream("voters"), plan)
+
+
+def _rebalance_settings(random: SimRandom) -> dict[str, str]:
+    """In half of the seeds leaderships return to the first replicas while faults go on."""
+    return {"leader.imbalance.check.interval.seconds": str(random.choice((1, 4, 300, 300)))}
 
 
 def _repeated(settings: dict[str, str], scale: float) -> dict[str, str]:

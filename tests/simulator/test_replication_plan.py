@@ -35,3 +35,8 @@ def test_coordinators_have_as_many_replicas_as_they_can() -> None:
 
 def test_a_long_seed_lasts_for_a_minute_at_least() -> None:
     assert all(plan.duration_ms >= 60_000 for plan in CLUSTERS)
+
+
+def test_in_some_clusters_leaderships_return_while_faults_go_on() -> None:
+    intervals = {plan.node_settings["leader.imbalance.check.interval.seconds"] for plan in CLUSTERS}
+    assert intervals == {"1", "4", "300"}

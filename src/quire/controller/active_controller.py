@@ -28,6 +28,7 @@ from quire.controller import (
 from quire.controller.bootstrap import activation_records
 from quire.controller.broker_sessions import NO_CONNECTION, BrokerSessions
 from quire.controller.command_runner import CommandRunner
+from quire.controller.leader_rebalance import LeaderRebalance
 from quire.controller.refusals import not_controller, refuse
 from quire.metadata.image import ClusterImage
 from quire.pending import Pending
@@ -86,6 +87,7 @@ class ActiveController:
         self._sessions = BrokerSessions(
             config, cluster_id, log, self._commands, clock=clock, network=network, incarnation_id=incarnation_id
         )
+        self._leaders = LeaderRebalance(config, self._commands, clock)
         self._idle_timer: Timer | None = None
 
     # --- The term
@@ -97,6 +99,7 @@ class ActiveController:
         self._commands.write(activation_records(image, self._config, bootstrap, in_transaction=in_transaction))
         self._commands.write_to_the_end(lambda image: elections.settle_all(image, self._config))
         self._sessions.start()
+        self._leaders.start()
         self._tick_while_idle()
 
     def committed(self, offset: int) -> None:
@@ -110,6 +113,7 @@ class ActiveController:
     def stop(self) -> None:
         logger.info("controller resigned")
         self._sessions.stop()
+        self._leaders.stop()
         if self._idle_timer is not None:
             self._idle_timer.cancel()
         self._commands.stop()

@@ -53,6 +53,11 @@ class CommandRunner:
         """The offset of the next record."""
         return self._log.next_offset + len(self._unwritten)
 
+    @property
+    def waits_for_room(self) -> bool:
+        """Whether the disk of the metadata log is full."""
+        return self._log.waits_for_room
+
     def run(self, manage: Callable[[ClusterImage], ControllerResult[R]], request: Message) -> Pending[R]:
         assert not self._stopped, "the term has ended"
         return self._finish(manage(self.image), request)

@@ -292,7 +292,7 @@ def no_longer_eligible(
     From then on the leader commits records that those replicas lack. So this must be written before the settings, or
     together with them. None for a partition that stays as it is.
     """
-    for topic, index in _still_there(image, topics):
+    for topic, index in still_there(image, topics):
         partition = topic.partitions[index]
         change = None
         if partition.elr or partition.last_known_elr:
@@ -302,7 +302,7 @@ def no_longer_eligible(
 
 def elect_unclean(image: ClusterImage, config: BrokerConfig, topics: Iterable[TopicImage]) -> Portions[None]:
     """Elects leaders for partitions that wait for one, where the topic allows unclean elections by now."""
-    for topic, index in _still_there(image, topics):
+    for topic, index in still_there(image, topics):
         change = None
         if not topic.partitions[index].has_leader and rules_for(image, config, topic).unclean:
             change = _change(image, config, topic, index)
@@ -339,7 +339,7 @@ def can_lead_now(image: ClusterImage, partition: PartitionImage, broker_id: int)
     return _can_lead(image, partition, broker_id)
 
 
-def _still_there(image: ClusterImage, topics: Iterable[TopicImage]) -> Iterator[tuple[TopicImage, int]]:
+def still_there(image: ClusterImage, topics: Iterable[TopicImage]) -> Iterator[tuple[TopicImage, int]]:
     """Every partition of the topics. The image may change between two of them."""
     for topic in topics:
         for index in list(topic.partitions):
