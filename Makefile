@@ -112,6 +112,8 @@ bench: $(READY)
 	$(BIN)/python -m benchmarks.groups
 	$(BIN)/python -m benchmarks.cluster
 	$(BIN)/python -m benchmarks.replication
+	$(BIN)/python -m benchmarks.scale
+	$(BIN)/python -m benchmarks.growth
 
 bench-spark: $(READY)
 	$(BIN)/python -m benchmarks.spark
