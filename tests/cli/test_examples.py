@@ -20,7 +20,13 @@ RUNS_ON = ("quire start", "--follow", "--watch", "tail -f")
 ELSEWHERE = ("/var/lib", "broker-1:9092")
 SPARKS = ("quire pipelines",)  # tests/spark has them
 HANGS = ("quire transactions abort",)  # needs a hanging transaction, which a healthy node does not have
-LARGER = ("quire quorum add", "quire quorum remove", "quire brokers unregister")  # need more than one node
+LARGER = (  # need more than one node
+    "quire quorum add",
+    "quire quorum remove",
+    "quire brokers unregister",
+    "quire cluster restart",
+    "quire cluster check-restart",
+)
 
 NOT_HERE = RUNS_ON + ELSEWHERE + HANGS + SPARKS + LARGER
 EXAMPLES = list(dict.fromkeys(example for text in every_epilog(quire) for example in examples_in(text)))

@@ -51,6 +51,17 @@ def test_created_topics_are_returned_with_their_ids_and_counts(client: BlockingC
     assert isinstance(missing, ApiError) and missing.code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
+def test_one_setting_of_many_topics_is_described(client: BlockingClient) -> None:
+    names = [f"many-{number}" for number in range(3)]
+    for name in names:
+        create(client, name)
+    change = ConfigChange("min.insync.replicas", AlterConfigOp.SET, "2")
+    client.run(configs.alter_configs(client.cluster, Resource(ResourceType.TOPIC, names[1]), [change]))
+    asked = [*(f"never-{number}" for number in range(500)), *names]
+    found = client.run(configs.describe_topic_setting(client.cluster, asked, "min.insync.replicas"))
+    assert found == {"many-0": "1", "many-1": "2", "many-2": "1"}
+
+
 def test_partitions_only_grow(client: BlockingClient) -> None:
     create(client, "grows", 2)
     assert client.run(topics.create_partitions(client.cluster, {"grows": 5})) == {"grows": None}

@@ -2,7 +2,9 @@
 
 import click
 
+from quire.cli.cluster.check_restart import check_restart
 from quire.cli.cluster.quorum import quorum_or_none
+from quire.cli.cluster.restart import restart
 from quire.cli.cluster.status import status
 from quire.client.admin import cluster as admin
 from quire.client.admin.quorum import Quorum, QuorumMember
@@ -30,7 +32,8 @@ def cluster(context: click.Context, as_json: bool, servers: str, timeout_s: floa
         _describe(as_json, servers, timeout_s)
 
 
-cluster.add_command(status)
+for each in (status, restart, check_restart):
+    cluster.add_command(each)
 
 
 def _describe(as_json: bool, servers: str, timeout_s: float) -> None:

@@ -167,7 +167,8 @@ def _start_cluster(count: int, options: "StartOptions", *, restart: bool) -> Non
             raise Failure(str(error)) from error
         _warn(nodes[0].config)
         try:
-            Supervisor(nodes, restart=restart, announce=_announce).run()
+            folder = os.path.dirname(nodes[0].config.metadata_log_dir)
+            Supervisor(nodes, folder=folder, restart=restart, announce=_announce).run()
         except ClusterFailedError as error:
             raise Failure(str(error)) from error
 

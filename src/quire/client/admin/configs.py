@@ -23,6 +23,8 @@ from quire.protocol.messages.incremental_alter_configs import (
 from quire.protocol.messages.list_config_resources import ListConfigResourcesRequest, ListConfigResourcesResponse
 from quire.steps import Steps
 
+_TOPICS_PER_REQUEST = 500
+
 
 class ResourceType(IntEnum):
     TOPIC = 2
@@ -103,6 +105,22 @@ def describe_configs(
         for config in answer.configs
     ]
     return sorted(entries, key=lambda entry: entry.name)
+
+
+def describe_topic_setting(cluster: Cluster, topics: Sequence[str], name: str) -> Steps[dict[str, str]]:
+    """The value of one setting by topic; topics that do not exist any more are left out."""
+    values = {}
+    for first in range(0, len(topics), _TOPICS_PER_REQUEST):
+        resources = [
+            DescribeConfigsResource(resource_type=ResourceType.TOPIC, resource_name=topic, configuration_keys=[name])
+            for topic in topics[first : first + _TOPICS_PER_REQUEST]
+        ]
+        response = yield from cluster.ask(ANY, DescribeConfigsRequest(resources=resources), DescribeConfigsResponse)
+        for answer in response.results:
+            for config in answer.configs:
+                if config.value is not None:
+                    values[answer.resource_name] = config.value
+    return values
 
 
 def alter_configs(

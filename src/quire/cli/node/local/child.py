@@ -34,7 +34,9 @@ class NodeChild:
         printed: Callable[["NodeChild", str], None],
         ready: Callable[["NodeChild"], None],
         ended: Callable[["NodeChild", int], None],
+        forked: Callable[[], None],
     ) -> None:
+        """`forked` is called in the new process, to close what belongs to the supervisor."""
         self.node = node
         self.pid: int | None = None
         self.address: str | None = None
@@ -44,6 +46,7 @@ class NodeChild:
         self._printed = printed
         self._ready = ready
         self._ended = ended
+        self._forked = forked
         self._open_pipes = 0
 
     @property
@@ -63,6 +66,7 @@ class NodeChild:
         if pid == 0:
             os.close(out)
             os.close(log)
+            self._forked()
             _be_node(self.node, parent_pid, its_out, its_log)
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
         os.close(its_out)

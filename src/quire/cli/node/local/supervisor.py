@@ -1,7 +1,8 @@
 """Runs the nodes of a local cluster: starts all at once, restarts one that dies, and stops all of them.
 
 A node that cannot start the first time ends the cluster, because its error will not go away by itself. Later one that
-ends is started again: at once if it had run for a while, otherwise after a back-off that doubles.
+ends is started again: at once if it had run for a while, otherwise after a back-off that doubles. When all serve,
+`control_socket` in the folder of the cluster takes requests to restart one.
 """
 
 import gc
@@ -13,8 +14,10 @@ import time
 from collections.abc import Callable, Sequence
 
 from quire.cli.node.local.child import NodeChild
+from quire.cli.node.local.control_socket import ControlSocket
 from quire.cli.node.local.plan import PlannedNode
 from quire.cli.node.local.readiness import when_all_answer
+from quire.cli.node.local.restarts import STOP_TIMEOUT_S, Restarts
 from quire.cli.node.serve import LEAVE_UNASKED
 from quire.client.shell_loop import BlockingLoop
 from quire.console.stopping import Stop
@@ -26,7 +29,6 @@ FIRST_BACKOFF_S = 0.5
 LAST_BACKOFF_S = 30.0
 STEADY_AFTER_S = 10.0
 """A node that has run for so long is started again at once."""
-STOP_TIMEOUT_S = 60.0
 BROKERS_STOP_WITHIN_S = 10.0
 """How long controllers wait for brokers that do not stop."""
 
@@ -36,9 +38,16 @@ class ClusterFailedError(Exception):
 
 
 class Supervisor:
-    def __init__(self, nodes: Sequence[PlannedNode], *, restart: bool, announce: Callable[[str], None]) -> None:
-        """`announce` gets the addresses of all brokers, separated by commas, once, when all of them serve."""
+    def __init__(
+        self, nodes: Sequence[PlannedNode], *, folder: str, restart: bool, announce: Callable[[str], None]
+    ) -> None:
+        """`folder` is that of the cluster.
+
+        `announce` gets the addresses of all brokers, separated by commas, once, when all of them serve.
+        """
         self._loop = BlockingLoop()
+        self._folder = folder
+        self._control: ControlSocket | None = None
         self._restart = restart
         self._announce = announce
         self._began = time.monotonic()
@@ -48,8 +57,17 @@ class Supervisor:
         self._failure = ""
         self._width = max(len(node.name) for node in nodes)
         self._children = [
-            NodeChild(node, self._loop, printed=self._printed, ready=self._served, ended=self._ended) for node in nodes
+            NodeChild(
+                node,
+                self._loop,
+                printed=self._printed,
+                ready=self._served,
+                ended=self._ended,
+                forked=self._forget_control,
+            )
+            for node in nodes
         ]
+        self._restarts = Restarts(self._loop, self._children, self._start)
         self._controllers = [
             child for child, node in zip(self._children, nodes, strict=True) if node.config.topology.is_controller
         ]
@@ -76,6 +94,7 @@ class Supervisor:
         finally:
             for child in self._children:
                 child.signal(signal.SIGKILL)
+            self._close_control()
             self._loop.close()
         if self._failure:
             raise ClusterFailedError(self._failure)
@@ -89,7 +108,7 @@ class Supervisor:
     # --- Starting
 
     def _start(self, child: NodeChild) -> None:
-        if self._is_stopping:
+        if self._is_stopping or child.pid is not None:
             return
         self._started_s[child.name] = time.monotonic()
         child.start()
@@ -98,6 +117,7 @@ class Supervisor:
     def _served(self, child: NodeChild) -> None:
         if self._is_ready:
             log.info("%s serves again at %s", child.name, child.address)
+            self._restarts.served(child)
             return
         addresses = [each.address for each in self._children if each.address is not None]
         if len(addresses) == len(self._children):
@@ -112,7 +132,24 @@ class Supervisor:
         self._is_ready = True
         gc.collect()
         log.info("%d nodes serve, started in %d ms", len(self._children), (time.monotonic() - self._began) * 1000)
+        self._open_control()
         self._announce(",".join(str(child.address) for child in self._children))
+
+    def _open_control(self) -> None:
+        """Only now: a second supervisor of the folder, whose nodes cannot start, must not take the socket."""
+        try:
+            self._control = ControlSocket(self._loop, self._folder, self._restarts.execute)
+        except OSError as error:
+            log.warning("`quire cluster restart` cannot reach this cluster: %s: %s", self._folder, error.strerror)
+
+    def _close_control(self) -> None:
+        if self._control is not None:
+            self._control.close()
+            self._control = None
+
+    def _forget_control(self) -> None:
+        if self._control is not None:
+            self._control.forget()
 
     def _still_waits(self, address: str, reason: str) -> None:
         log.warning(
@@ -138,6 +175,8 @@ class Supervisor:
             reason = child.last_line.removeprefix("quire: ") if code > 0 else ""
             self._fail(f"{child.name} {_how(code)} before the cluster was ready{': ' + reason if reason else '.'}")
             return
+        if self._restarts.ended(child, _how(code)):
+            return
         if not self._restart:
             log.error("%s %s, and is not started again", child.name, _how(code))
             if not any(each.pid is not None for each in self._children):
@@ -162,6 +201,7 @@ class Supervisor:
     def _stop(self) -> None:
         """Brokers that are not controllers stop first: to sign them off, the controllers need a majority."""
         self._is_stopping = True
+        self._close_control()
         for child in self._children:
             if child not in self._controllers:
                 child.signal(signal.SIGTERM)
