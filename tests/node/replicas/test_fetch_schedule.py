@@ -65,6 +65,20 @@ def test_a_fetch_says_where_the_log_ends_and_in_which_epoch_it_is_copied() -> No
     assert partition.requested_offset == 3
 
 
+def test_the_leader_is_told_where_the_log_starts_when_retention_has_deleted_its_beginning() -> None:
+    """Otherwise it would wait for this follower to delete it, before a deletion is done or the follower may join."""
+    partition = copied(0, records=3)
+    schedule = schedule_of(partition)
+    fetch(schedule)
+    assert not partition.has_news
+    partition.follower.log.delete_records_before(2)
+    assert partition.has_news
+    schedule.changed(partition)
+    (wanted,) = fetch(schedule).topics[0].partitions
+    assert (wanted.fetch_offset, wanted.log_start_offset) == (3, 2)
+    assert not partition.has_news
+
+
 def test_a_paused_partition_is_forgotten_and_named_again_when_its_time_has_come() -> None:
     first, second = copied(0), copied(1)
     schedule = schedule_of(first, second)

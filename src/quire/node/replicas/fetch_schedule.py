@@ -20,16 +20,23 @@ NOT_REQUESTED = -1
 
 
 class CopiedPartition:
-    """A partition that one leader epoch is copied from, and the offset that the last fetch named."""
+    """A partition that one leader epoch is copied from, and what the last fetch said of its log."""
 
-    __slots__ = ("follower", "key", "pause_ms", "requested_offset")
+    __slots__ = ("follower", "key", "named_start", "pause_ms", "requested_offset")
 
     def __init__(self, follower: FollowerRole) -> None:
         self.follower = follower
         self.key: PartitionId = (follower.partition.topic_id, follower.partition.index)
         self.requested_offset = NOT_REQUESTED
+        self.named_start = NOT_REQUESTED
         self.pause_ms = 0.0
         """How long it had to wait after the last error; 0 if the last fetch was answered without one."""
+
+    @property
+    def has_news(self) -> bool:
+        """Whether the leader must be told: the log has grown, or retention has deleted its beginning."""
+        log = self.follower.log
+        return log.end_offset != self.requested_offset or log.start_offset != self.named_start
 
 
 class FetchSchedule:
@@ -142,11 +149,12 @@ class FetchSchedule:
 def _wanted(copied: CopiedPartition, max_bytes: int) -> FetchPartition:
     follower = copied.follower
     copied.requested_offset, last_epoch = follower.fetch_position
+    copied.named_start = follower.log.start_offset
     return FetchPartition(
         partition=copied.key[1],
         current_leader_epoch=follower.leader_epoch,
         fetch_offset=copied.requested_offset,
         last_fetched_epoch=last_epoch,
-        log_start_offset=follower.log.start_offset,
+        log_start_offset=copied.named_start,
         partition_max_bytes=max_bytes,
     )

@@ -223,7 +223,7 @@ class ReplicaFetcher:
         copied.pause_ms = 0.0
         if not follower.is_active:
             return
-        if not self._pause_for_flush(copied) and follower.log.end_offset != copied.requested_offset:
+        if not self._pause_for_flush(copied) and copied.has_news:
             self._schedule.changed(copied)
 
     def _truncate(self, copied: CopiedPartition, diverging: EpochEndOffset) -> None:
