@@ -12,6 +12,7 @@ from simulator.clients.own_producer import OwnProducer
 from simulator.clients.own_transactional_producer import OwnTransactionalProducer
 from simulator.clients.plain_producer import PlainProducer
 from simulator.clients.reading import READ_COMMITTED
+from simulator.clients.reassigner import Reassigner
 from simulator.clients.seeker import Seeker
 from simulator.clients.transactional_producer import TransactionalProducer
 from simulator.clients.vandal import Vandal
@@ -34,6 +35,7 @@ def clients_of(plan: Plan, scene: Scene) -> list[SimClient]:
         *(member for group in plan.groups for member in _members(plan, scene, group)),
         Seeker(scene, "seeker"),
         *([Vandal(scene, "vandal")] if plan.vandal else []),
+        *([Reassigner(scene, "reassigner")] if plan.reassigns else []),
     ]
 
 

@@ -35,6 +35,7 @@ SHORTEST = {
 }
 """Of a seed at full length: what is repeated. In a shorter one it must happen more often to happen at all."""
 PACE = 2.5
+REASSIGNS_CHANCE = 0.5
 OBSERVERS = (0, 0, 1, 2)
 """Brokers beside three controllers."""
 
@@ -79,6 +80,7 @@ def cluster_plan_of(seed: int, *, nodes: int | None = None, scale: float = 1.0) 
     plan = with_replication(SimRandom(seed).stream("replication"), plan)
     rebalance = _rebalance_settings(SimRandom(seed).stream("leader rebalance"))
     plan = replace(plan, node_settings=plan.node_settings | rebalance)
+    plan = replace(plan, reassigns=SimRandom(seed).stream("reassignments").chance(REASSIGNS_CHANCE))
     return _with_voters(random.stream("voters"), plan)
 
 

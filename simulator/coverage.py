@@ -1,10 +1,18 @@
 """Whether a batch of cluster seeds tested what it is for: every kind of event must have happened in some seed."""
 
 from simulator.report import RunReport
-from simulator.white_box.happenings import COORDINATOR_MOVE, ELR_ELECTION, FENCING, SHRINK, SNAPSHOT, TRUNCATION
+from simulator.white_box.happenings import (
+    COORDINATOR_MOVE,
+    ELR_ELECTION,
+    FENCING,
+    REASSIGNMENT,
+    SHRINK,
+    SNAPSHOT,
+    TRUNCATION,
+)
 
 ABORT = "abort"
-NEEDED = (TRUNCATION, FENCING, SHRINK, ELR_ELECTION, ABORT, COORDINATOR_MOVE, SNAPSHOT)
+NEEDED = (TRUNCATION, FENCING, SHRINK, ELR_ELECTION, ABORT, COORDINATOR_MOVE, SNAPSHOT, REASSIGNMENT)
 FEWEST_SEEDS = 20
 """A smaller batch need not have everything."""
 

@@ -67,7 +67,7 @@ class Faults:
         nodes = [machine.name for machine in machines]
         self._network = NetworkFaults(scene, nodes, clients, random, self._announce, self._later)
         self.counts = FaultCounts()
-        self._flipped_bits = FlippedBits(machines, random)
+        self._flipped_bits = FlippedBits(machines, random, scene.moving, scene.damaged)
 
     def _kinds(self) -> dict[str, Callable[[Machine], None]]:
         network = self._network

@@ -5,7 +5,7 @@ segment and know that it is committed; and each partition is damaged once, on on
 acknowledged must stay readable, and no reader may ever see the damaged batch.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -26,9 +26,18 @@ class Spot(NamedTuple):
 
 
 class FlippedBits:
-    def __init__(self, machines: Sequence[Machine], random: SimRandom) -> None:
+    def __init__(
+        self,
+        machines: Sequence[Machine],
+        random: SimRandom,
+        moving: Container[tuple[str, int]],
+        damaged: dict[tuple[str, int], None],
+    ) -> None:
+        """`moving` are the partitions of which the replicas may change; `damaged` gets those that are damaged."""
         self._machines = machines
         self._random = random
+        self._moving = moving
+        self._all_damaged = damaged
         self._damaged: dict[Key, None] = {}
 
     def choose(self, victim: Machine) -> list[Spot]:
@@ -38,6 +47,8 @@ class FlippedBits:
             found.setdefault(key, []).append(path)
         keys = sorted(found, key=lambda _: self._random.below(1 << 30))[: 1 + self._random.below(MOST_AT_ONCE)]
         self._damaged |= dict.fromkeys(keys)
+        for partition in (host.partition for key in keys for host in hosts_of(self._machines)[key].values()):
+            self._all_damaged[partition.topic, partition.index] = None
         return [self._spot(victim, self._random.choice(found[key])) for key in keys]
 
     def _spot(self, victim: Machine, path: str) -> Spot:
@@ -58,6 +69,8 @@ class FlippedBits:
                 continue
             copies = [replicas[each] for each in image.replicas]
             partition = replicas[number].partition
+            if (partition.topic, partition.index) in self._moving:
+                continue
             for segment, following in pairwise(partition.log.segments):
                 everywhere = all(_surely_has(copy, segment.base_offset, following.base_offset) for copy in copies)
                 if everywhere and segment.size and victim.disk.is_synced(segment.path):

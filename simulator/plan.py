@@ -110,6 +110,8 @@ class Plan:
     """Whether the other controllers of a dynamic quorum ask to vote."""
     changes_voters: bool = False
     """Whether an operator adds and removes voters; that of a static quorum upgrades it first."""
+    reassigns: bool = False
+    """Whether an operator moves replicas between brokers."""
     scribes: bool = False
     """Scribes write to the active controller (see `simulator.white_box.scribe`), and there are no other clients."""
     most_replicas: int = 1

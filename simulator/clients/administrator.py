@@ -112,13 +112,14 @@ class Administrator(SimClient):
         if error is ErrorCode.TOPIC_ALREADY_EXISTS and not lost:
             raise Violation("errors have a cause", f"{name} exists already, but was never created")
         topic_id = await self._id_of(name)
+        may_move = any(topic_name == name for topic_name, _ in self.scene.moving)
         book = ledger.topics[topic_id] = TopicBook(
             name,
             topic_id,
             partitions,
             stays=stays,
             transactional=transactional,
-            replication_factor=replication_factor,
+            replication_factor=max(replication_factor, 2 if may_move else 1),
         )
         book.settings = {key: Setting(value) for key, value in settings.items()}
         if sure and not lost:

@@ -87,6 +87,10 @@ class Scene:
     _resting: list[Promise[None]] = field(default_factory=list)
     groups: dict[str, GroupBook] = field(default_factory=dict)
     consumer_groups: dict[str, ConsumerGroupBook] = field(default_factory=dict)
+    moving: dict[tuple[str, int], None] = field(default_factory=dict)
+    """Partitions, by topic and index, of which the replicas may change."""
+    damaged: dict[tuple[str, int], None] = field(default_factory=dict)
+    """Partitions of which one replica was damaged. Without the others, it could not be repaired."""
     finishing: bool = False
     at_rest: bool = False
     """All nodes have the same metadata, and nothing changes."""
@@ -126,6 +130,13 @@ class Scene:
     def leader_of(self, book: PartitionBook) -> str:
         """The node that answers for a partition."""
         return book.leadership.leader or self.nodes[0]
+
+    def will_move(self, topic: str, index: int) -> None:
+        """What a single replica acknowledges may not be on the next one, whatever the replication factor was."""
+        self.moving[topic, index] = None
+        for book in self.ledger.topics.values():
+            if book.name == topic:
+                book.replication_factor = max(book.replication_factor, 2)
 
     async def gates_passed(self) -> None:
         for gate in self.gates.values():

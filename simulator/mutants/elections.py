@@ -11,7 +11,7 @@ MUTANTS = (
     ),
     Mutant(
         "any replica may lead",
-        "quire.controller.elections:_elect",
+        "quire.controller.partition_change:_elect",
         "if candidate in members and can_lead(candidate):",
         "if can_lead(candidate):",
     ),
@@ -29,7 +29,7 @@ MUTANTS = (
     ),
     Mutant(
         "replicas stay eligible when enough others are in sync",
-        "quire.controller.elections:_eligible",
+        "quire.controller.partition_change:_eligible",
         "return (), ()",
         "return elr, ()",
     ),

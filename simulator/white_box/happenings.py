@@ -16,6 +16,9 @@ TRUNCATION, FENCING, SHRINK, EXPANSION = "truncation", "broker fenced", "ISR shr
 ELR_ELECTION, ELECTION, COORDINATOR_MOVE, SNAPSHOT = "ELR election", "election", "coordinator move", "snapshot"
 
 
+REASSIGNMENT, CANCELLATION = "reassignment", "cancelled reassignment"
+
+
 class Happenings:
     def __init__(self, coordinator_moved: Callable[[], None] = lambda: None) -> None:
         self._coordinator_moved = coordinator_moved
@@ -40,6 +43,9 @@ class Happenings:
             self.count(SHRINK)
         if isr - isr_before:
             self.count(EXPANSION)
+        if before.is_reassigning and not now.is_reassigning:
+            cancelled = any(each not in now.replicas for each in before.adding_replicas)
+            self.count(CANCELLATION if cancelled else REASSIGNMENT)
         last = self._led.setdefault(key, before.leader)
         if now.leader_epoch == before.leader_epoch or not now.has_leader:
             return

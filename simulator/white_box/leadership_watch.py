@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from quire.metadata.image import ClusterImage
-from quire.metadata.partition_image import PartitionImage
+from quire.metadata.partition_image import RECOVERED, PartitionImage
 from quire.protocol.internal_topics import is_internal
 from quire.replication.partition import Partition
 from simulator.checks.checker import Checker
@@ -28,6 +28,12 @@ from simulator.white_box.settlement import settle
 UNCLEAN = "only a replica in the ISR or ELR is elected, unless the topic allows others"
 
 POWER_LOSS, UNCLEAN_ELECTION = "all that were in sync lost power", "an unclean election"
+
+
+def _joined(before: PartitionImage, now: PartitionImage) -> tuple[int, ...]:
+    """Replicas that may have joined the ISR with the change that elected a leader: they completed a reassignment."""
+    is_complete = before.is_reassigning and not now.is_reassigning and now.leader_recovery_state == RECOVERED
+    return now.isr if is_complete else ()
 
 
 class Loss(NamedTuple):
@@ -125,7 +131,7 @@ class LeadershipWatch:
         elected = before is not None and now.leader_epoch != before.leader_epoch and now.has_leader
         if before is not None:
             self._happenings.partition(key, before, now, internal=internal)
-            if elected and now.leader not in (*before.isr, *before.elr):
+            if elected and now.leader not in (*before.isr, *before.elr, *_joined(before, now)):
                 self._outsider_leads(key, before, now)
         if internal:
             replicas = self._internal.setdefault(key, Replicas())

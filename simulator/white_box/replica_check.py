@@ -9,9 +9,9 @@
 from collections.abc import Mapping, Sequence
 
 from quire.metadata.partition_image import PartitionImage
+from quire.replication.partition import Partition
 from simulator.checks.superseded import is_compacted
 from simulator.ledger import Ledger, PartitionBook
-from simulator.life import Life
 from simulator.machine import Machine
 from simulator.violation import Violation
 from simulator.white_box.committed_check import BatchSeen
@@ -29,7 +29,7 @@ class ReplicaCheck:
         self._machines = machines
         self._ledger = ledger
         self._batch_at: dict[PartitionBook, dict[int, tuple[BatchSeen, str]]] = {}
-        self._positions: dict[tuple[PartitionBook, Life], Position] = {}
+        self._positions: dict[tuple[PartitionBook, Partition], Position] = {}
         self._settled: dict[PartitionBook, int] = {}
         self._next_ms = 0.0
         self.compared = 0
@@ -92,7 +92,7 @@ class ReplicaCheck:
         for number, host in replicas.items():
             if number not in image.isr or host.partition.leader_epoch != image.leader_epoch:
                 continue
-            reader = book, host.machine.life
+            reader = book, host.partition  # A replica that was removed and added again has another log.
             folder, watermark = host.partition.log.path, host.partition.high_watermark
             for header, _, behind in batches_from(host.machine.disk, folder, self._positions.get(reader)):
                 if header.last_offset >= watermark:

@@ -9,6 +9,7 @@ from quire.client.admin import configs, topics
 from quire.client.admin.configs import AlterConfigOp, ConfigChange, ConfigSource, Resource, ResourceType
 from quire.client.admin.leader_elections import elect_leaders
 from quire.client.admin.quorum import describe_quorum
+from quire.client.admin.reassignments import Reassignment, list_reassignments, reassign_partitions
 from quire.client.metadata import Topic
 from quire.client.offsets import EARLIEST, LATEST, TopicPartition, list_offsets
 from quire.client.producer import Producer
@@ -82,6 +83,27 @@ def test_elections_are_refused_partition_by_partition(client: BlockingClient) ->
             TopicPartition("led", 2): ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
         }
         assert client.run(elect_leaders(client.cluster, None, unclean=unclean)) == {}
+
+
+def test_partitions_are_reassigned_each_with_its_own_result(client: BlockingClient) -> None:
+    create(client, "moved")
+    wanted = {TopicPartition("moved", 0): [1], TopicPartition("moved", 1): [1], TopicPartition("none", 0): [1]}
+    results = client.run(reassign_partitions(client.cluster, wanted))
+    codes = {where: None if failed is None else failed.code for where, failed in results.items()}
+    assert codes == {
+        TopicPartition("moved", 0): None,
+        TopicPartition("moved", 1): ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        TopicPartition("none", 0): ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    }
+    (refused,) = client.run(
+        reassign_partitions(client.cluster, {TopicPartition("moved", 0): [1, 2]}, may_change_factor=False)
+    ).values()
+    assert refused is not None and "broker 2, which is not registered" in refused.message
+    (refused,) = client.run(reassign_partitions(client.cluster, {TopicPartition("moved", 0): None})).values()
+    assert refused is not None and refused.code == ErrorCode.NO_REASSIGNMENT_IN_PROGRESS
+    assert client.run(list_reassignments(client.cluster)) == {}
+    assert client.run(list_reassignments(client.cluster, [TopicPartition("moved", 0)])) == {}
+    assert Reassignment((3, 4, 1), (3,), (1,)).target == (3, 4)
 
 
 def test_records_are_cut_off_at_the_front(client: BlockingClient) -> None:

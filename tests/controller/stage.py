@@ -7,16 +7,29 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from quire.config.broker_config import BrokerConfig
-from quire.controller import brokers, elect_leaders, elections
+from quire.controller import (
+    alter_partition_reassignments,
+    brokers,
+    create_partitions,
+    elect_leaders,
+    elections,
+    list_partition_reassignments,
+)
+from quire.controller import configs as alter_configs
 from quire.controller.controller_result import Portions
 from quire.metadata.delta import ImageDelta
 from quire.metadata.image import TOPIC, ClusterImage, PartitionImage, TopicImage
 from quire.metadata.replay import replay
 from quire.protocol.errors import ErrorCode
+from quire.protocol.messages import alter_partition_reassignments as reassignments
+from quire.protocol.messages import incremental_alter_configs as configs
+from quire.protocol.messages import list_partition_reassignments as listing
 from quire.protocol.messages import metadata_records as records
+from quire.protocol.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
 from quire.protocol.messages.elect_leaders import ElectLeadersRequest, ElectLeadersResponse, TopicPartitions
 from quire.protocol.messages.unregister_broker import UnregisterBrokerRequest
 from quire.protocol.schema import Message
+from simulator.random import SimRandom
 from tests.controller import images
 
 R = TypeVar("R")
@@ -57,6 +70,18 @@ class Stage:
                 self._in_sync(named(partition), numbers(members))
             case "elect", [type_, *partitions]:
                 self._elect(_ELECTION_TYPES.get(type_, 7), partitions)
+            case "lose-power", [broker]:
+                self._run(lambda image: elections.settle(image, self._config, int(broker), unclean_shutdown=True))
+            case "alter", [topic, setting]:
+                self._alter(topic, setting)
+            case "grow", [topic, count]:
+                self._grow(topic, int(count))
+            case "reassign", [*words]:
+                self._reassign(words)
+            case "cancel", partitions:
+                self._reassign([word for each in partitions for word in (each, "cancel")])
+            case "list", topics:
+                self._list(topics)
             case "status", []:
                 for each in self._image.topics_by_name.values():
                     for index in each.partitions:
@@ -106,6 +131,56 @@ class Stage:
         for topic_results in response.replica_election_results:
             for each in topic_results.partition_result:
                 self._answer(f"{topic_results.topic}-{each.partition_id}", each.error_code, each.error_message)
+
+    def _alter(self, topic: str, setting: str) -> None:
+        key, _, value = setting.partition("=")
+        resource = configs.AlterConfigsResource(
+            resource_type=TOPIC,
+            resource_name=topic,
+            configs=[configs.AlterableConfig(name=key, value=value)],
+        )
+        request = configs.IncrementalAlterConfigsRequest(resources=[resource])
+        self._run(lambda image: alter_configs.incremental_alter_configs(image, self._config, request))
+
+    def _grow(self, topic: str, count: int) -> None:
+        wanted = CreatePartitionsTopic(name=topic, count=count, assignments=None)
+        request = CreatePartitionsRequest(topics=[wanted])
+        response = self._run(lambda image: create_partitions.create_partitions(image, SimRandom(1), request))
+        for each in response.results:
+            self._answer(each.name, each.error_code, each.error_message)
+
+    def _reassign(self, words: list[str]) -> None:
+        """Pairs of a partition and its replicas; `same-factor` at the end forbids another replication factor."""
+        by_topic: dict[str, reassignments.ReassignableTopic] = {}
+        for name, target in zip(words[::2], words[1::2], strict=False):
+            topic, index = named(name)
+            entry = by_topic.setdefault(topic, reassignments.ReassignableTopic(name=topic))
+            replicas = None if target == "cancel" else [] if target == "none" else list(numbers(target))
+            entry.partitions.append(reassignments.ReassignablePartition(partition_index=index, replicas=replicas))
+        request = reassignments.AlterPartitionReassignmentsRequest(
+            allow_replication_factor_change=words[-1] != "same-factor", topics=list(by_topic.values())
+        )
+        response = self._run(
+            lambda image: alter_partition_reassignments.alter_partition_reassignments(image, self._config, request)
+        )
+        for topic_results in response.responses:
+            for each in topic_results.partitions:
+                self._answer(f"{topic_results.name}-{each.partition_index}", each.error_code, each.error_message)
+
+    def _list(self, partitions: list[str]) -> None:
+        topics = [
+            listing.ListPartitionReassignmentsTopics(name=topic, partition_indexes=[index])
+            for topic, index in map(named, partitions)
+        ]
+        request = listing.ListPartitionReassignmentsRequest(topics=topics or None)
+        response = self._run(lambda image: list_partition_reassignments.list_partition_reassignments(image, request))
+        for topic in response.topics:
+            for each in topic.partitions:
+                ways = f"adding {listed(tuple(each.adding_replicas))}, removing {listed(tuple(each.removing_replicas))}"
+                replicas = listed(tuple(each.replicas))
+                self.story.append(f"-> {topic.name}-{each.partition_index}: replicas {replicas}, {ways}")
+        if not response.topics:
+            self.story.append("-> nothing")
 
     # --- Records
 

@@ -5,14 +5,8 @@ from typing import Any
 import pytest
 
 from quire.config.broker_config import BrokerConfig
-from quire.controller.elections import (
-    ElectionRules,
-    broker_left,
-    change_partition,
-    keeps_leaders_without,
-    settle,
-    settle_all,
-)
+from quire.controller.elections import broker_left, keeps_leaders_without, settle, settle_all
+from quire.controller.partition_change import ElectionRules, change_partition
 from quire.metadata.image import ClusterImage
 from quire.metadata.partition_image import RECOVERED, RECOVERING, PartitionImage
 from quire.protocol.messages.metadata_records import PartitionChangeRecord

@@ -18,6 +18,7 @@ from quire.protocol.messages import incremental_alter_configs as incremental
 from quire.protocol.messages.allocate_producer_ids import AllocateProducerIdsRequest
 from quire.protocol.messages.alter_configs import AlterConfigsRequest, AlterConfigsResource
 from quire.protocol.messages.alter_partition import AlterPartitionRequest
+from quire.protocol.messages.alter_partition_reassignments import AlterPartitionReassignmentsRequest
 from quire.protocol.messages.broker_heartbeat import BrokerHeartbeatRequest
 from quire.protocol.messages.broker_registration import BrokerRegistrationRequest
 from quire.protocol.messages.controller_registration import ControllerRegistrationRequest
@@ -26,6 +27,7 @@ from quire.protocol.messages.create_topics import CreatableTopic, CreateTopicsRe
 from quire.protocol.messages.delete_topics import DeleteTopicsRequest
 from quire.protocol.messages.describe_quorum import DescribeQuorumRequest
 from quire.protocol.messages.elect_leaders import ElectLeadersRequest
+from quire.protocol.messages.list_partition_reassignments import ListPartitionReassignmentsRequest
 from quire.protocol.messages.remove_raft_voter import RemoveRaftVoterRequest, RemoveRaftVoterResponse
 from quire.protocol.messages.unregister_broker import UnregisterBrokerRequest
 from quire.protocol.messages.update_features import UpdateFeaturesRequest
@@ -56,6 +58,10 @@ def test_every_request_of_a_node_is_refused_by_a_controller_that_is_not_active()
     )
     assert controller.incremental_alter_configs(single, FROM_A_NODE).value.responses[0].error_code == refused
     assert controller.elect_leaders(ElectLeadersRequest(), FROM_A_NODE).value.error_code == refused
+    moved = AlterPartitionReassignmentsRequest()
+    assert controller.alter_partition_reassignments(moved, FROM_A_NODE).value.error_code == refused
+    listed = ListPartitionReassignmentsRequest()
+    assert controller.list_partition_reassignments(listed, FROM_A_NODE).value.error_code == refused
     assert controller.update_features(UpdateFeaturesRequest(), FROM_A_NODE).value.error_code == refused
     assert controller.allocate_producer_ids(AllocateProducerIdsRequest(), FROM_A_NODE).value.error_code == refused
     assert controller.alter_partition(AlterPartitionRequest(), FROM_A_NODE).value.error_code == refused

@@ -38,7 +38,7 @@ def test_damaged_segments_are_repaired_and_every_promise_holds() -> None:
 def test_each_partition_is_damaged_once_where_all_replicas_have_the_segment() -> None:
     world = World(SEEDS[0], replace(flipping(SEEDS[0]), faults={}))
     assert world.run().violation is None
-    flipped = FlippedBits(world.machines, SimRandom(1))
+    flipped = FlippedBits(world.machines, SimRandom(1), world.scene.moving, world.scene.damaged)
     damaged: list[str] = []
     while spots := flipped.choose(world.machine):
         for spot in spots:

@@ -42,7 +42,8 @@ TESTED_TOGETHER = (
     ("quire/client", "client/test_cluster.py", "errors link"),
     ("quire/client", "client/test_shell_blocking.py", "shell_socket"),
     ("quire/client/admin", "client/test_hanging_transactions.py", "partition_producers"),
-    ("quire/client/admin", "client/test_admin.py", "brokers configs groups leader_elections quorum results topics"),
+    ("quire/client/admin", "client/test_admin.py", "brokers configs groups leader_elections quorum"),
+    ("quire/client/admin", "client/test_admin.py", "reassignments results topics"),
     ("quire/config", "config/test_broker_config.py", "allowed describe listeners rules typed_values"),
     ("quire/console", "cli/test_missing_names.py", "failure"),
     ("quire/console", "cli/test_command_line.py", "groups options"),
@@ -51,6 +52,7 @@ TESTED_TOGETHER = (
     ("quire/controller", "controller/test_alter_configs.py", "configs"),
     ("quire/controller", "controller/test_update_features.py", "features"),
     ("quire/controller", "controller/test_create_topics.py", "assignments topic_names"),
+    ("quire/controller", "controller/test_elections.py", "partition_change"),
     ("quire/controller", "controller/test_metadata_replica.py", "log_config"),
     ("quire/coordinators/group/classic", "coordinators/group/classic/test_classic_groups.py", "join_response member"),
     (

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from quire.config.broker_config import BrokerConfig
 from quire.controller import (
     alter_partition,
+    alter_partition_reassignments,
     assign_directories,
     brokers,
     configs,
@@ -21,6 +22,7 @@ from quire.controller import (
     elect_leaders,
     elections,
     features,
+    list_partition_reassignments,
     producer_ids,
     quorum,
     voters,
@@ -36,6 +38,10 @@ from quire.protocol.messages.add_raft_voter import AddRaftVoterRequest, AddRaftV
 from quire.protocol.messages.allocate_producer_ids import AllocateProducerIdsRequest, AllocateProducerIdsResponse
 from quire.protocol.messages.alter_configs import AlterConfigsRequest, AlterConfigsResponse
 from quire.protocol.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse
+from quire.protocol.messages.alter_partition_reassignments import (
+    AlterPartitionReassignmentsRequest,
+    AlterPartitionReassignmentsResponse,
+)
 from quire.protocol.messages.assign_replicas_to_dirs import AssignReplicasToDirsRequest, AssignReplicasToDirsResponse
 from quire.protocol.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
 from quire.protocol.messages.broker_registration import BrokerRegistrationRequest, BrokerRegistrationResponse
@@ -51,6 +57,10 @@ from quire.protocol.messages.elect_leaders import ElectLeadersRequest, ElectLead
 from quire.protocol.messages.incremental_alter_configs import (
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResponse,
+)
+from quire.protocol.messages.list_partition_reassignments import (
+    ListPartitionReassignmentsRequest,
+    ListPartitionReassignmentsResponse,
 )
 from quire.protocol.messages.metadata_records import NoOpRecord
 from quire.protocol.messages.remove_raft_voter import RemoveRaftVoterRequest, RemoveRaftVoterResponse
@@ -133,6 +143,21 @@ class ActiveController:
     def create_partitions(self, request: CreatePartitionsRequest) -> Pending[CreatePartitionsResponse]:
         return self._commands.run_in_turns(
             lambda image: create_partitions.create_partitions(image, self._random, request), request
+        )
+
+    def alter_partition_reassignments(
+        self, request: AlterPartitionReassignmentsRequest
+    ) -> Pending[AlterPartitionReassignmentsResponse]:
+        return self._commands.run_in_turns(
+            lambda image: alter_partition_reassignments.alter_partition_reassignments(image, self._config, request),
+            request,
+        )
+
+    def list_partition_reassignments(
+        self, request: ListPartitionReassignmentsRequest
+    ) -> Pending[ListPartitionReassignmentsResponse]:
+        return self._commands.run_in_turns(
+            lambda image: list_partition_reassignments.list_partition_reassignments(image, request), request
         )
 
     def alter_configs(self, request: AlterConfigsRequest) -> Pending[AlterConfigsResponse]:

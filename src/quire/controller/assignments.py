@@ -10,7 +10,16 @@ from quire.protocol.messages.metadata_records import PartitionRecord
 
 
 def check_assignment(image: ClusterImage, replicas: Sequence[int], replication_factor: int | None) -> None:
-    """What is wrong with replicas that the request names, if anything."""
+    """What is wrong with the replicas that the request names for a new partition, if anything."""
+    check_replicas(image, replicas)
+    if replication_factor is not None and len(replicas) != replication_factor:
+        raise _invalid(f"the assignment gives a partition {len(replicas)} replicas and the others {replication_factor}")
+    if not any(image.brokers[broker_id].is_active for broker_id in replicas):
+        raise _invalid(f"all brokers in the assignment {list(replicas)} are fenced or shutting down")
+
+
+def check_replicas(image: ClusterImage, replicas: Sequence[int]) -> None:
+    """The brokers need not be up: a replica may be moved to one that will be."""
     if not replicas:
         raise _invalid("the assignment of a partition has no replicas")
     for broker_id in replicas:
@@ -18,10 +27,6 @@ def check_assignment(image: ClusterImage, replicas: Sequence[int], replication_f
             raise _invalid(f"the assignment names broker {broker_id}, which is not registered")
         if replicas.count(broker_id) > 1:
             raise _invalid(f"the assignment names broker {broker_id} more than once")
-    if replication_factor is not None and len(replicas) != replication_factor:
-        raise _invalid(f"the assignment gives a partition {len(replicas)} replicas and the others {replication_factor}")
-    if not any(image.brokers[broker_id].is_active for broker_id in replicas):
-        raise _invalid(f"all brokers in the assignment {list(replicas)} are fenced or shutting down")
 
 
 def new_partition(image: ClusterImage, topic_id: bytes, index: int, replicas: Sequence[int]) -> PartitionRecord:

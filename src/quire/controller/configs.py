@@ -131,7 +131,7 @@ def _write(
     for change in cleared(_topics_of(image, resource)):
         yield [] if change is None else [change]
     yield [*(change for change in cleared(_topics_of(image, resource)) if change is not None), *records]
-    yield from elections.elect_unclean(image, config, _topics_of(image, resource))
+    yield from elections.settle_topics(image, config, _topics_of(image, resource))
 
 
 def _topics_of(image: ClusterImage, resource: ConfigResource) -> list[TopicImage]:

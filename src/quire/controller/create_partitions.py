@@ -4,6 +4,7 @@ from collections import Counter
 
 from quire.controller.assignments import check_assignment, new_partition
 from quire.controller.controller_result import Portions, check_record_count
+from quire.controller.reassignment import assignment_of
 from quire.controller.replica_placement import place_replicas
 from quire.metadata.image import ClusterImage, TopicImage
 from quire.protocol.errors import ApiError, ErrorCode
@@ -85,5 +86,8 @@ def _add(image: ClusterImage, random: Random, wanted: CreatePartitionsTopic) -> 
 
 
 def _replication_factor(topic: TopicImage) -> int:
-    """That of partition 0: every partition of a topic is created with the same."""
-    return len(topic.partitions[0].replicas)
+    """That of partition 0: every partition of a topic is created with the same.
+
+    During a reassignment, it is that which the partition will have.
+    """
+    return len(assignment_of(topic.partitions[0]).target)

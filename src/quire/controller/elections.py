@@ -10,41 +10,26 @@ it has lost its whole disk, the others are in its place: an empty leader would e
 leads, because what it lacks is gone; if there are several, the operator must allow an unclean election.
 """
 
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Container, Iterable, Iterator, Mapping
+from dataclasses import replace
 
 from quire.config.broker_config import BrokerConfig
 from quire.config.topic_config import TopicConfig
 from quire.controller.controller_result import Portions
+from quire.controller.partition_change import NO_DIRECTORIES, ElectionRules, change_partition, holders
+from quire.controller.reassignment import Assignment, Holders
 from quire.metadata.features import has_eligible_leader_replicas
 from quire.metadata.image import BROKER, TOPIC, ClusterImage, ConfigResource, PartitionImage, TopicImage
 from quire.metadata.partition_image import (
     MIGRATING_DIRECTORY,
-    NO_LEADER,
-    RECOVERED,
-    RECOVERING,
     UNASSIGNED_DIRECTORY,
 )
 from quire.protocol.messages.metadata_records import PartitionChangeRecord
 
-_ISR_SHRINK_BUMPS_EPOCH_BELOW = 12
 DECIDING = ("min.insync.replicas", "unclean.leader.election.enable")
 """Settings of a topic, or of the whole cluster, that decide about leaders and ISRs."""
 
 DecidingChanges = Mapping[ConfigResource, Mapping[str, str | None]]
-
-CanLead = Callable[[int], bool]
-"""Whether a broker is up and has its replica."""
-
-
-@dataclass(frozen=True, slots=True)
-class ElectionRules:
-    """What decides an election besides the partition: the cluster's features and the topic's settings."""
-
-    eligible_leader_replicas: bool = False
-    min_insync_replicas: int = 1
-    unclean: bool = False
-    metadata_version: int = 30
 
 
 def rules_for(
@@ -65,126 +50,6 @@ def rules_for(
         unclean=settings.get_bool("unclean.leader.election.enable"),
         metadata_version=image.metadata_version,
     )
-
-
-def change_partition(
-    partition: PartitionImage,
-    topic_id: bytes,
-    index: int,
-    can_lead: CanLead,
-    rules: ElectionRules,
-    *,
-    without: int | None = None,
-    unclean_shutdown: bool = False,
-    is_empty: bool = False,
-    isr: tuple[int, ...] | None = None,
-    leader_recovery_state: int | None = None,
-    prefers_first: bool = False,
-) -> PartitionChangeRecord | None:
-    """The change that gives the partition the best leader and ISR, or None if it has them.
-
-    `without` leaves the ISR; after an unclean shutdown it may have lost records and is not eligible either, and if it
-    `is_empty`, it has lost all of them. `isr` and `leader_recovery_state` are what the leader asks for. A leader keeps
-    its place if it can, unless `prefers_first`: then the first replica takes it.
-    """
-    isr = tuple(each for each in (partition.isr if isr is None else isr) if each != without)
-    elr = tuple(each for each in partition.elr if not (unclean_shutdown and each == without))
-    gone = without if unclean_shutdown else None
-    # Before the election: a replica that leaves the ISR now may lead, and no other may while it is down.
-    elr, last_known = _eligible(partition, isr, elr, gone, rules)
-    last_leader = _known_without(without if is_empty else None, _last_leader(partition), partition)
-    leader, unclean = _elect(partition, isr, elr, last_leader, can_lead, rules, prefers_first=prefers_first)
-    if leader not in (NO_LEADER, *isr):
-        # From the ELR, or unclean: only the new leader is in sync with itself.
-        isr = (leader,)
-        elr, last_known = ((), ()) if unclean else _eligible(partition, isr, elr, gone, rules)
-    if leader == NO_LEADER:
-        last_known = last_leader
-    if not isr and not rules.eligible_leader_replicas:
-        isr = partition.isr
-    record = PartitionChangeRecord(partition_id=index, topic_id=topic_id)
-    if isr != partition.isr:
-        record.isr = list(isr)
-    shrinks = any(each not in isr for each in partition.isr)
-    bumps_epoch = shrinks and rules.metadata_version < _ISR_SHRINK_BUMPS_EPOCH_BELOW
-    if leader != partition.leader or bumps_epoch:
-        record.leader = leader
-    if unclean and partition.leader_recovery_state != RECOVERING:
-        record.leader_recovery_state = RECOVERING
-    elif not unclean:
-        if leader_recovery_state is None and leader != partition.leader:
-            # The leader that was elected unclean leads no longer, and this one lacks nothing that it had.
-            leader_recovery_state = RECOVERED
-        if leader_recovery_state not in (None, partition.leader_recovery_state):
-            record.leader_recovery_state = leader_recovery_state
-    if rules.eligible_leader_replicas and elr != partition.elr:
-        record.eligible_leader_replicas = list(elr)
-    if rules.eligible_leader_replicas and last_known != partition.last_known_elr:
-        record.last_known_elr = list(last_known)
-    empty = PartitionChangeRecord(partition_id=index, topic_id=topic_id)
-    return None if record == empty else record
-
-
-def _elect(
-    partition: PartitionImage,
-    isr: tuple[int, ...],
-    elr: tuple[int, ...],
-    last_leader: tuple[int, ...],
-    can_lead: CanLead,
-    rules: ElectionRules,
-    *,
-    prefers_first: bool,
-) -> tuple[int, bool]:
-    """The leader, and whether it may lack acknowledged records."""
-    eligible = elr if rules.eligible_leader_replicas else ()
-    candidates = partition.replicas if prefers_first else (partition.leader, *partition.replicas)
-    # Both have all that is committed, but the others of an ISR would have to follow a replica that has less than they.
-    for members in (isr, eligible):
-        for candidate in candidates:
-            if candidate in members and can_lead(candidate):
-                return candidate, False
-    none_is_left = rules.eligible_leader_replicas and not isr and not eligible
-    if none_is_left and len(last_leader) == 1 and can_lead(last_leader[0]):
-        return last_leader[0], True
-    if rules.unclean:
-        for candidate in sorted(partition.replicas, key=lambda each: each not in last_leader):
-            if can_lead(candidate):
-                return candidate, True
-    return NO_LEADER, False
-
-
-def _eligible(
-    partition: PartitionImage, isr: tuple[int, ...], elr: tuple[int, ...], gone: int | None, rules: ElectionRules
-) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """The ELR that goes with an ISR, and the last known ELR.
-
-    Below the minimum, replicas that were in the ISR stay eligible; at or above it the ELR is empty.
-    """
-    if len(isr) >= min(rules.min_insync_replicas, len(partition.replicas)):
-        return (), ()
-    candidates = dict.fromkeys((*elr, *partition.isr))
-    elr = tuple(each for each in candidates if each not in isr and each != gone)
-    known = dict.fromkeys((*partition.last_known_elr, *partition.elr, *partition.isr))
-    last_known = tuple(each for each in known if each not in isr and each not in elr)
-    return elr, last_known
-
-
-def _last_leader(partition: PartitionImage) -> tuple[int, ...]:
-    """It has the most records: a partition without a leader waits for it if no other replica returns.
-
-    It is remembered from the moment when there is no leader, whether or not the ISR has members then: they may return
-    without what they had. Where the feature came later, it was not remembered, and a member of the ISR counts.
-    """
-    if partition.leader != NO_LEADER:
-        return (partition.leader,)
-    return partition.last_known_elr or partition.isr[:1]
-
-
-def _known_without(emptied: int | None, last_leader: tuple[int, ...], partition: PartitionImage) -> tuple[int, ...]:
-    """If the last leader is empty now, all other replicas take its place: none of them is known to have the most."""
-    if emptied not in last_leader:
-        return last_leader
-    return tuple(each for each in partition.replicas if each != emptied) or last_leader
 
 
 def settle(
@@ -210,7 +75,7 @@ def settle(
         if is_offline or not _can_lead(image, partition, broker_id):
             is_lost = unclean_shutdown or is_offline or lost_its_directory(image, partition, broker_id)
             change = _without(image, config, topic, index, broker_id, unclean_shutdown=is_lost)
-        elif not partition.has_leader:
+        elif not partition.has_leader or partition.is_reassigning:
             change = _change(image, config, topic, index)
         yield [] if change is None else [change]
 
@@ -300,11 +165,17 @@ def no_longer_eligible(
         yield change
 
 
-def elect_unclean(image: ClusterImage, config: BrokerConfig, topics: Iterable[TopicImage]) -> Portions[None]:
-    """Elects leaders for partitions that wait for one, where the topic allows unclean elections by now."""
+def settle_topics(image: ClusterImage, config: BrokerConfig, topics: Iterable[TopicImage]) -> Portions[None]:
+    """Does what the settings of the topics allow by now.
+
+    Partitions that wait for a leader get one if unclean elections are allowed, and reassignments may be complete with a
+    lower min.insync.replicas.
+    """
     for topic, index in still_there(image, topics):
         change = None
-        if not topic.partitions[index].has_leader and rules_for(image, config, topic).unclean:
+        partition = topic.partitions[index]
+        waits = not partition.has_leader and rules_for(image, config, topic).unclean
+        if waits or partition.is_reassigning:
             change = _change(image, config, topic, index)
         yield [] if change is None else [change]
 
@@ -367,6 +238,21 @@ def isr_altered(
     )
 
 
+def reassigned(
+    image: ClusterImage, config: BrokerConfig, topic: TopicImage, index: int, assignment: Assignment
+) -> PartitionChangeRecord | None:
+    """Changes the replicas of a partition; those that may not lead any more hand over."""
+    new = (each for each in assignment.replicas if each not in topic.partitions[index].replicas)
+    directories = {each: image.brokers[each].directory_for_new_replicas() or UNASSIGNED_DIRECTORY for each in new}
+    return _change(image, config, topic, index, assignment=assignment, directories=directories)
+
+
+def holders_now(image: ClusterImage, config: BrokerConfig, topic: TopicImage, index: int) -> Holders:
+    """Which replicas of a partition have everything that was acknowledged."""
+    partition = topic.partitions[index]
+    return holders(partition, partition.isr, partition.elr, None, rules_for(image, config, topic))
+
+
 def _without(
     image: ClusterImage,
     config: BrokerConfig,
@@ -399,6 +285,8 @@ def _change(
     is_empty: bool = False,
     rules: ElectionRules | None = None,
     prefers_first: bool = False,
+    assignment: Assignment | None = None,
+    directories: Mapping[int, bytes] = NO_DIRECTORIES,
 ) -> PartitionChangeRecord | None:
     partition = topic.partitions[index]
 
@@ -416,6 +304,8 @@ def _change(
         unclean_shutdown=unclean_shutdown,
         is_empty=is_empty,
         prefers_first=prefers_first,
+        assignment=assignment,
+        directories=directories,
     )
 
 

@@ -3,12 +3,21 @@
 from collections.abc import Callable
 from typing import Any
 
-from quire.controller import configs, create_partitions, create_topics, delete_topics, elect_leaders
+from quire.controller import (
+    alter_partition_reassignments,
+    configs,
+    create_partitions,
+    create_topics,
+    delete_topics,
+    elect_leaders,
+    list_partition_reassignments,
+)
 from quire.protocol.errors import ApiError, ErrorCode
 from quire.protocol.messages.add_raft_voter import AddRaftVoterRequest, AddRaftVoterResponse
 from quire.protocol.messages.allocate_producer_ids import AllocateProducerIdsRequest, AllocateProducerIdsResponse
 from quire.protocol.messages.alter_configs import AlterConfigsRequest
 from quire.protocol.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse
+from quire.protocol.messages.alter_partition_reassignments import AlterPartitionReassignmentsRequest
 from quire.protocol.messages.assign_replicas_to_dirs import AssignReplicasToDirsRequest, AssignReplicasToDirsResponse
 from quire.protocol.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
 from quire.protocol.messages.broker_registration import BrokerRegistrationRequest, BrokerRegistrationResponse
@@ -22,6 +31,7 @@ from quire.protocol.messages.delete_topics import DeleteTopicsRequest
 from quire.protocol.messages.describe_quorum import DescribeQuorumRequest, DescribeQuorumResponse
 from quire.protocol.messages.elect_leaders import ElectLeadersRequest
 from quire.protocol.messages.incremental_alter_configs import IncrementalAlterConfigsRequest
+from quire.protocol.messages.list_partition_reassignments import ListPartitionReassignmentsRequest
 from quire.protocol.messages.remove_raft_voter import RemoveRaftVoterRequest, RemoveRaftVoterResponse
 from quire.protocol.messages.unregister_broker import UnregisterBrokerRequest, UnregisterBrokerResponse
 from quire.protocol.messages.update_features import UpdateFeaturesRequest, UpdateFeaturesResponse
@@ -54,6 +64,8 @@ _REFUSALS: dict[type[Message], Callable[[Any, ApiError], Message]] = {
     CreateTopicsRequest: create_topics.refuse,
     DeleteTopicsRequest: delete_topics.refuse,
     CreatePartitionsRequest: create_partitions.refuse,
+    AlterPartitionReassignmentsRequest: alter_partition_reassignments.refuse,
+    ListPartitionReassignmentsRequest: list_partition_reassignments.refuse,
     AlterConfigsRequest: configs.refuse,
     IncrementalAlterConfigsRequest: configs.refuse_incremental,
     ElectLeadersRequest: elect_leaders.refuse,

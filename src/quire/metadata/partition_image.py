@@ -46,6 +46,17 @@ class PartitionImage(NamedTuple):
     def preferred_leader(self) -> int:
         return self.replicas[0] if self.replicas else NO_LEADER
 
+    @property
+    def is_reassigning(self) -> bool:
+        """Whether replicas are being added or removed."""
+        return bool(self.adding_replicas or self.removing_replicas)
+
+    def reassigned(
+        self, replicas: tuple[int, ...], adding: tuple[int, ...], removing: tuple[int, ...]
+    ) -> "PartitionImage":
+        """With other replicas. Its directories are still those of the present ones."""
+        return self._replace(replicas=replicas, adding_replicas=adding, removing_replicas=removing)
+
     @classmethod
     def from_record(cls, record: PartitionRecord) -> "PartitionImage":
         return cls(

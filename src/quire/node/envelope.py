@@ -27,6 +27,8 @@ FORWARDABLE = frozenset(
         "UpdateFeatures",
         "DescribeQuorum",
         "UnregisterBroker",
+        "AlterPartitionReassignments",
+        "ListPartitionReassignments",
         "AddRaftVoter",
         "RemoveRaftVoter",
     )

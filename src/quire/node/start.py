@@ -304,7 +304,7 @@ class NodeStart:
             return
         with self._failing():
             self._follow_image()
-            self._node.partitions.set_strays_aside()
+            self._node.partitions.clear_strays()
 
     def _follow_image(self) -> None:
         """Until now topics could be created and deleted without this node's partitions."""

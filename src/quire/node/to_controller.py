@@ -36,6 +36,10 @@ from quire.protocol.messages.add_raft_voter import AddRaftVoterRequest, AddRaftV
 from quire.protocol.messages.allocate_producer_ids import AllocateProducerIdsRequest, AllocateProducerIdsResponse
 from quire.protocol.messages.alter_configs import AlterConfigsRequest, AlterConfigsResponse
 from quire.protocol.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse
+from quire.protocol.messages.alter_partition_reassignments import (
+    AlterPartitionReassignmentsRequest,
+    AlterPartitionReassignmentsResponse,
+)
 from quire.protocol.messages.assign_replicas_to_dirs import AssignReplicasToDirsRequest, AssignReplicasToDirsResponse
 from quire.protocol.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
 from quire.protocol.messages.broker_registration import BrokerRegistrationRequest, BrokerRegistrationResponse
@@ -52,6 +56,10 @@ from quire.protocol.messages.envelope import EnvelopeResponse
 from quire.protocol.messages.incremental_alter_configs import (
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResponse,
+)
+from quire.protocol.messages.list_partition_reassignments import (
+    ListPartitionReassignmentsRequest,
+    ListPartitionReassignmentsResponse,
 )
 from quire.protocol.messages.remove_raft_voter import RemoveRaftVoterRequest, RemoveRaftVoterResponse
 from quire.protocol.messages.unregister_broker import UnregisterBrokerRequest, UnregisterBrokerResponse
@@ -113,6 +121,17 @@ class ToController:
         self, request: CreatePartitionsRequest, context: Context | None = None
     ) -> Pending[CreatePartitionsResponse]:
         return self._send(request, ActiveController.create_partitions, context, request.timeout_ms)
+
+    def alter_partition_reassignments(
+        self, request: AlterPartitionReassignmentsRequest, context: Context | None = None
+    ) -> Pending[AlterPartitionReassignmentsResponse]:
+        return self._send(request, ActiveController.alter_partition_reassignments, context, request.timeout_ms)
+
+    def list_partition_reassignments(
+        self, request: ListPartitionReassignmentsRequest, context: Context | None = None
+    ) -> Pending[ListPartitionReassignmentsResponse]:
+        command = ActiveController.list_partition_reassignments
+        return self._send(request, command, context, request.timeout_ms, changes=False)
 
     def alter_configs(
         self, request: AlterConfigsRequest, context: Context | None = None

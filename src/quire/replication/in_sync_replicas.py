@@ -59,5 +59,8 @@ class InSyncReplicas:
         self.maximal = self.committed
 
     def required(self, min_insync_replicas: int) -> int:
-        """How many replicas must be in sync for an acks=all write: never more than there are."""
+        """How many replicas must be in sync for an acks=all write: never more than there are.
+
+        Replicas that are being added count here, because the controller counts them when it decides who stays eligible.
+        """
         return min(min_insync_replicas, len(self.replicas))

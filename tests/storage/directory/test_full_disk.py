@@ -110,6 +110,19 @@ def test_a_log_is_created_when_there_is_room(world: World) -> None:
     assert world.failures == []
 
 
+def test_a_log_that_could_not_be_deleted_stays_if_it_is_opened_again(world: World) -> None:
+    """A replica was removed, and added again before there was room."""
+    directory = world.start()
+    append_values(directory.open_log("orders", 0, SMALL_SEGMENTS, topic_id=TOPIC_ID), b"a")
+    make_room = full(world, "rename")
+    with pytest.raises(ApiError, match="is full"):
+        directory.delete_log("orders", 0)
+    log = directory.open_log("orders", 0, SMALL_SEGMENTS, topic_id=TOPIC_ID)
+    make_room()
+    world.clock.run_for(30_000)
+    assert directory.logs == {("orders", 0): log} and values_of(log) == [b"a"]
+
+
 def test_a_log_is_deleted_when_there_is_room_for_its_new_name(world: World) -> None:
     directory = world.start()
     append_values(directory.open_log("orders", 0, SMALL_SEGMENTS, topic_id=TOPIC_ID), b"a")

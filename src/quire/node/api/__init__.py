@@ -72,6 +72,8 @@ SERVED: dict[str, Served] = {
     "DeleteGroups": Served(0, 2, changes=True),
     "ElectLeaders": Served(0, 2, on_controller=True, changes=True),
     "IncrementalAlterConfigs": Served(0, 1, on_controller=True, changes=True),
+    "AlterPartitionReassignments": Served(0, 1, on_controller=True, changes=True),
+    "ListPartitionReassignments": Served(0, 0, on_controller=True),
     "OffsetDelete": Served(0, 0, changes=True),
     "Vote": Served(0, 2, on_broker=False, on_controller=True, changes=True),
     "BeginQuorumEpoch": Served(0, 1, on_broker=False, on_controller=True, changes=True),

@@ -1,13 +1,15 @@
-"""Which data directory has the log of a partition, or gets it; and logs that belong to no partition.
+"""Which data directory has the log of a partition, or gets it; and logs that belong to no partition of this node.
 
-A log without a partition is data of a topic that the metadata does not know. It is kept, under another name, until the
-operator removes it.
+If the topic is not in the metadata, the log is kept under another name until the operator removes it: the metadata may
+be what was lost. If the partition was reassigned to other brokers while this node was down, the log is deleted. Without
+a replica the leader epoch is higher than any that this log has seen, so a log with that epoch or a later one shows that
+the metadata is older than the log, and is kept too.
 """
 
 import logging
 from collections.abc import Iterable
 
-from quire.metadata.image import TopicImage
+from quire.metadata.image import ClusterImage, TopicImage
 from quire.node.partitions.hosted import HostedPartitions
 from quire.node.partitions.log_deletions import LogDeletions
 from quire.protocol.errors import ApiError
@@ -42,14 +44,30 @@ def delete_logs_of(directories: list[LogDirectory], topics: Iterable[TopicImage]
     deletions.finish()
 
 
-def set_strays_aside(hosted: HostedPartitions) -> None:
-    """Sets the logs aside that belong to no partition, and logs a warning for each."""
+def clear_strays(hosted: HostedPartitions, node_id: int, deletions: LogDeletions) -> None:
+    """Deletes the logs of replicas that this node no longer has, and sets aside those that belong to no partition.
+
+    The image must be complete: it says what was decided while this node was down.
+    """
     for directory in hosted.directories:
         for topic, index in list(directory.logs):
             partition = hosted.by_name.get((topic, index))
             in_use = partition is not None and hosted.directory_of.get(partition) is directory
-            if not in_use and directory.failure is None:
+            if in_use or directory.failure is not None:
+                continue
+            if _was_reassigned(hosted.image, directory, topic, index, node_id):
+                log.info("the replica of %s-%d was moved away while this node was down: deleting it", topic, index)
+                deletions.add((topic, index), directory, directory.logs[topic, index])
+            else:
                 _set_aside(directory, topic, index)
+
+
+def _was_reassigned(image: ClusterImage, directory: LogDirectory, topic: str, index: int, node_id: int) -> bool:
+    topic_id = directory.topic_ids[topic, index]
+    known = None if topic_id is None else image.partition(topic_id, index)
+    if known is None or node_id in known.replicas:
+        return False
+    return directory.logs[topic, index].epochs.latest < known.leader_epoch
 
 
 def _set_aside(directory: LogDirectory, topic: str, index: int) -> None:

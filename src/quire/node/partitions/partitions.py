@@ -36,9 +36,10 @@ log = logging.getLogger("quire.partitions")
 
 
 class Partitions:
-    __slots__ = ("_hosted", "_opener", "metadata_updates")
+    __slots__ = ("_hosted", "_node_id", "_opener", "metadata_updates")
 
     def __init__(self, config: BrokerConfig, clock: Clock, replicas: "Replicas") -> None:
+        self._node_id = config.node_id
         self._hosted = HostedPartitions(config.node_id)
         self._opener = PartitionOpener(config, clock, self._hosted, PartitionEvents(self._hosted, replicas, clock))
         self.metadata_updates = MetadataUpdates(config, self._hosted, self._opener)
@@ -150,9 +151,9 @@ class Partitions:
         """Deletes the logs of topics that were deleted before the partitions of this node followed the image."""
         log_placement.delete_logs_of(self._hosted.directories, topics, self._opener.deletions)
 
-    def set_strays_aside(self) -> None:
-        """Sets the logs of unknown topics aside, out of the way."""
-        log_placement.set_strays_aside(self._hosted)
+    def clear_strays(self) -> None:
+        """Deletes logs that were reassigned to other brokers, and sets those of unknown topics aside."""
+        log_placement.clear_strays(self._hosted, self._node_id, self._opener.deletions)
 
     def directory_failed(self, directory: LogDirectory) -> None:
         self._opener.take_offline(directory)

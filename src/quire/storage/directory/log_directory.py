@@ -42,6 +42,8 @@ class LogDirectory(DirectoryStart):
         self, disk: Disk, path: str, lock: File | None, clock: Clock, jobs: Jobs, random: Random, on_failure: OnFailure
     ) -> None:
         super().__init__(disk, path, lock, clock, jobs, random, lambda error: on_failure(self, error))
+        self._to_delete_again: dict[TopicPartition, Log] = {}
+        """Logs that could not be deleted. Those that are opened again, for a replica that was added again, stay."""
         self._expired = ExpiredSegments(
             clock, self._flusher, self._remembered, self._guarded, self._start_at, self.checker.check
         )
@@ -114,6 +116,7 @@ class LogDirectory(DirectoryStart):
                 self._add(key, self._opener.open_or_begin(key, config, always_scan=always_scan))
         if topic_id is not None:
             self._identify(key, topic_id)
+        self._to_delete_again.pop(key, None)
         return self.logs[key]
 
     def _identify(self, key: TopicPartition, topic_id: bytes) -> None:
@@ -129,8 +132,9 @@ class LogDirectory(DirectoryStart):
     def delete_log(self, topic: str, partition: int) -> None:
         """Takes the partition out of use at once; a job removes its files after a delay.
 
-        The rename decides. If a crash undoes it, the folder still has the id of a deleted topic, and its owner deletes
-        it again. If the disk has no room for the new name, the rename is retried.
+        The rename decides. If a crash undoes it, the folder still has the id of a deleted topic, or of one without a
+        replica here, and its owner deletes it again. If the disk has no room for the new name, the rename is retried,
+        unless the log is opened again first.
         """
         log = self.logs[topic, partition]
         folder = f"{self.path}/{file_names.deleted_folder(topic, partition, self._random.uuid())}"
@@ -139,6 +143,7 @@ class LogDirectory(DirectoryStart):
                 self._disk.rename(log.path, folder)
         except ApiError:
             if self.failure is None:
+                self._to_delete_again[topic, partition] = log
                 self._removals.later(_DELETE_AGAIN_MS, lambda: self._delete_again(topic, partition, log))
             raise
         self._take_out(topic, partition)
@@ -146,7 +151,7 @@ class LogDirectory(DirectoryStart):
         self._removals.later(log.config.file_delete_delay_ms, lambda: self._removals.remove_folder(folder))
 
     def _delete_again(self, topic: str, partition: int, log: Log) -> None:
-        if self.logs.get((topic, partition)) is log:
+        if self._to_delete_again.pop((topic, partition), None) is log and self.logs.get((topic, partition)) is log:
             with suppress(ApiError):
                 self.delete_log(topic, partition)
 
