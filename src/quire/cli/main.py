@@ -22,6 +22,7 @@ COMMANDS = {
     "start": Entry("quire.cli.node.start:start", "Start a node and serve until stopped."),
     "storage": Entry("quire.cli.storage.storage:storage", "Prepare and inspect data directories."),
     "topics": Entry("quire.cli.cluster.topics:topics", "List, create, describe, alter and delete topics."),
+    "partitions": Entry("quire.cli.partitions.partitions:partitions", "Show partitions, elect leaders, move replicas."),
     "configs": Entry("quire.cli.cluster.configs:configs", "Show and change settings of topics and brokers."),
     "explain": Entry("quire.cli.cluster.explain:explain", "Say what a topic promises, and what it survives now."),
     "groups": Entry("quire.cli.groups.groups:groups", "List, describe and delete groups, and reset offsets."),
