@@ -77,7 +77,7 @@ class SimNodes:
                 "process.roles": role,
                 "node.id": str(node_id),
                 "broker.rack": f"rack{node_id}",
-                "log.dirs": "/data",
+                "log.dirs": self._settings.get("log.dirs", "/data"),
                 "listeners": ",".join(listeners),
                 "controller.listener.names": "CONTROLLER",
                 "controller.quorum.voters": ",".join(voters),

@@ -139,6 +139,8 @@ TESTED_TOGETHER = (
         "directory_start log_opener partition_folders",
     ),
     ("quire/storage/directory", "storage/directory/test_reserve.py", "reserving_disk"),
+    ("quire/storage/directory", "node/moves/test_crashes.py", "future_logs"),
+    ("quire/storage/log", "node/moves/test_disk_moves.py", "takeover"),
     ("quire/storage/flushing", "storage/flushing/test_flusher.py", "flush_all"),
     ("quire/storage/indexes", "storage/indexes/test_transaction_index.py", "aborted_lookup"),
     ("quire/storage/log", "storage/log", "flushing log state"),

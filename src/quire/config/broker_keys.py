@@ -22,6 +22,7 @@ from quire.config.key import (
     table,
 )
 from quire.config.quire_keys import QUIRE_KEYS
+from quire.config.quota_keys import QUOTA_KEYS
 from quire.config.remote_keys import REMOTE_KEYS
 from quire.config.security_keys import SECURITY_KEYS
 from quire.config.units import DAY_MS, DOUBLE_MAX, GIB, HOUR_MS, INT_MAX, KIB, LONG_MAX, MIB, MINUTE_MS
@@ -207,5 +208,6 @@ BROKER_KEYS: dict[str, ConfigKey] = {
     **SECURITY_KEYS,
     **REMOTE_KEYS,
     **INTERNAL_KEYS,
+    **QUOTA_KEYS,
     **QUIRE_KEYS,
 }

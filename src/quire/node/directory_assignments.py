@@ -74,6 +74,13 @@ class DirectoryAssignments:
         if self._wanted and self._timer is None and not self._is_sending:
             self._send_later(DELAY_MS)
 
+    def reconsider(self, key: PartitionId) -> None:
+        """The log of this replica is about to move to another directory, or will not."""
+        if self._may_differ(key):
+            self._wanted[key] = None
+            if self._timer is None and not self._is_sending:
+                self._send_later(DELAY_MS)
+
     def stop(self) -> None:
         if self._timer is not None:
             self._timer.cancel()

@@ -31,6 +31,7 @@ from quire.node.directory_assignments import DirectoryAssignments
 from quire.node.dispatch import Dispatcher, changes_something
 from quire.node.faults import Faults
 from quire.node.fetch_sessions import FetchSessions
+from quire.node.moves import DiskMoves
 from quire.node.node_state import NodeProgress, NodeState
 from quire.node.own_vote import OwnVote
 from quire.node.partitions import Partitions
@@ -129,6 +130,7 @@ class Node:
         )
         self._controller_listeners = {listener.name for listener in config.topology.controller_listeners}
         self.producer_ids = ProducerIds(self._allocate_producer_ids)
+        self.moves = DiskMoves(self)
         self.broker: BrokerLifecycle | None = None
         self.controller: ControllerLifecycle | None = None
         self.own_vote: OwnVote | None = None
@@ -256,6 +258,7 @@ class Node:
         if delta.brokers:
             self.broker_links.brokers_changed()
         self.partitions.apply(image, delta)
+        self.moves.image_changed(image, delta)
         if delta.brokers:
             self.replicas.brokers_changed(image)
         self.coordinators.apply(image, delta)
@@ -284,6 +287,7 @@ class Node:
     def directory_failed(self, directory: LogDirectory, error: Exception) -> None:
         forget(self.directories)
         self.partitions.directory_failed(directory)
+        self.moves.directory_failed(directory)
         if not any(other.failure is None for other in self.partitions.directories()):
             self.fail(f"every data directory has failed, the last with: {error}")
 
@@ -312,6 +316,7 @@ class Node:
         for timer in self._timers.values():
             timer.cancel()
         self.cleaner.stop()
+        self.moves.stop()
         self.coordinators.stop()
         for partition in self.partitions:
             partition.waiting_fetches.answer()

@@ -22,6 +22,7 @@ from quire.node.controller_lifecycle import ControllerLifecycle
 from quire.node.directories import check_that_no_log_is_there_twice, open_directories
 from quire.node.directory_assignments import DirectoryAssignments
 from quire.node.lost_replicas import LostReplicas
+from quire.node.moves import leftovers
 from quire.node.node_state import NodeState
 from quire.node.own_vote import OwnVote
 from quire.node.partitions.hosted import PartitionId
@@ -63,6 +64,7 @@ class NodeStart:
         "_follows_image",
         "_image_before_loading",
         "_incarnation_id",
+        "_leftovers",
         "_lost",
         "_node",
         "_removed_topics",
@@ -75,6 +77,7 @@ class NodeStart:
         self._follows_image = False
         """Whether partitions and coordinators are what the image says."""
         self._image_before_loading = ClusterImage()
+        self._leftovers = leftovers.Leftovers({}, {}, [])
         self._lost: list[PartitionId] = []
         """Replicas that the controller does not know to be lost."""
         self._removed_topics: list[TopicImage] = []
@@ -237,7 +240,9 @@ class NodeStart:
                 checked = "its log was" if found == 1 else f"its {found} logs were"
                 log.info("%s was not stopped cleanly: %s checked", directory.path, checked)
         with self._failing():
+            self._leftovers = leftovers.settle(directories, self._node.image)
             check_that_no_log_is_there_twice(directories, self._node.image)
+            self._node.moves.logs_loaded(self._leftovers.restarts)
             each_of(directories, LogDirectory.prepare_use, self._logs_ready)
 
     def _logs_ready(self) -> None:
@@ -256,6 +261,7 @@ class NodeStart:
         if epoch != NO_EPOCH:
             register_from(directories, epoch, self._incarnation_id)
             self._lost = lost_replicas(directories, self._image_before_loading, node.node_id)
+            self._lost += self._leftovers.maybe_outdated
         registration = as_broker(
             node.config,
             node.cluster_id,
@@ -305,12 +311,14 @@ class NodeStart:
         with self._failing():
             self._follow_image()
             self._node.partitions.clear_strays()
+            self._node.moves.resume()
 
     def _follow_image(self) -> None:
         """Until now topics could be created and deleted without this node's partitions."""
         node = self._node
         self._follows_image = True
         node.partitions.take_missing_offline(self._image_before_loading)
+        node.partitions.take_undecided_offline(self._leftovers.undecided, self._image_before_loading)
         node.partitions.delete_logs_of(self._removed_topics)
         node.metadata.loader.subscribe(node.metadata_changed)
         assert node.broker is not None, "the broker has registered"

@@ -20,6 +20,7 @@ from quire.replication import settings
 
 if TYPE_CHECKING:
     from quire.replication.partition import Partition
+    from quire.storage import Log
 
 
 class FollowerRole:
@@ -164,6 +165,13 @@ class FollowerRole:
     def flush_failed(self) -> None:
         """The disk has no room for what the flush writes. The owner calls `flush_if_due` again later."""
         self._awaits_flush = False
+
+    def replace_log(self, log: "Log") -> None:
+        """As `Partition.replace_log`."""
+        self.log = log
+        self._awaits_flush = False
+        self.flush_if_due()
+        self.settings_changed()
 
     def settings_changed(self) -> None:
         """The log's settings may no longer ask for a flush that the next fetch waits for."""

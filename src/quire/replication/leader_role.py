@@ -43,7 +43,7 @@ from quire.replication.refused_batches import RefusedBatches
 from quire.replication.replica_reader import ReplicaReader
 from quire.replication.verification_guards import VerificationGuard, VerificationGuards
 from quire.seams import Buffer
-from quire.storage import AppendInfo
+from quire.storage import AppendInfo, Log
 from quire.storage.producers.end_marker import build_end_marker
 
 if TYPE_CHECKING:
@@ -340,6 +340,12 @@ class LeaderRole:
         """Requests a failed flush again. The owner calls this regularly."""
         if self.log.is_flush_due:
             self.advance_high_watermark()
+
+    def replace_log(self, log: Log) -> None:
+        """As `Partition.replace_log`. What is not on disk there may have been on disk in the log before it."""
+        self.log = log
+        self._awaits_flush = False
+        self.advance_high_watermark()
 
     def log_start_moved(self) -> None:
         """Records were deleted: the followers delete them too when their fetches are answered."""

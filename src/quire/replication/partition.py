@@ -177,6 +177,16 @@ class Partition:
         self._high_watermark_position = None
         self.waiting_fetches.answer()
 
+    def replace_log(self, log: Log) -> None:
+        """`log` is a copy that has what the log has, with batches at other positions, and takes its place."""
+        self.log = log
+        self._high_watermark_position = None
+        if self.leader is not None:
+            self.leader.replace_log(log)
+        elif self.follower is not None:
+            self.follower.replace_log(log)
+        self.waiting_fetches.answer()
+
     @property
     def last_stable_offset(self) -> int:
         """The end of what read_committed may see: the first open transaction, or the high watermark.

@@ -8,6 +8,7 @@
                           00000000000000000170.snapshot     producer state before offset 170
 <data directory>/orders-3.<32 hex digits>-delete            a deleted partition, to be removed
 <data directory>/orders-3.<32 hex digits>-stray             a partition whose topic is not in the metadata
+<data directory>/orders-3.<32 hex digits>-future            a copy of a partition that moves to this directory
 """
 
 import re
@@ -32,10 +33,12 @@ TEMPORARY = ".tmp"
 
 DELETED_FOLDER = "-delete"
 STRAY_FOLDER = "-stray"
+FUTURE_FOLDER = "-future"
 
 NAME_MAX = 255
 
 _PARTITION = re.compile(r"([A-Za-z0-9._-]{1,249})-(0|[1-9][0-9]{0,9})")
+_FUTURE = re.compile(r"([A-Za-z0-9._-]{1,249})-(0|[1-9][0-9]{0,9})\.[0-9a-f]{32}-future")
 _OFFSET_FILE = re.compile(r"([0-9]{20})(\.[a-z]+)")
 
 
@@ -66,6 +69,17 @@ def deleted_folder(topic: str, partition: int, unique: bytes) -> str:
 def stray_folder(topic: str, partition: int, unique: bytes) -> str:
     """The folder of a partition whose topic is not in the metadata."""
     return _unique_folder(topic, partition, unique, STRAY_FOLDER)
+
+
+def future_folder(topic: str, partition: int, unique: bytes) -> str | None:
+    """The folder of a partition's future log. None if the name would be too long: it must not be cut, to be parsed."""
+    name = f"{topic}-{partition}.{unique.hex()}{FUTURE_FOLDER}"
+    return name if len(name) <= NAME_MAX else None
+
+
+def parse_future_folder(name: str) -> tuple[str, int] | None:
+    match = _FUTURE.fullmatch(name)
+    return (match[1], int(match[2])) if match else None
 
 
 def _unique_folder(topic: str, partition: int, unique: bytes, kind: str) -> str:

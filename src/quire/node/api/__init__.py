@@ -67,6 +67,7 @@ SERVED: dict[str, Served] = {
     "TxnOffsetCommit": Served(0, 5, changes=True),
     "DescribeConfigs": Served(1, 4, on_controller=True),
     "AlterConfigs": Served(0, 2, on_controller=True, changes=True),
+    "AlterReplicaLogDirs": Served(1, 2, changes=True),
     "DescribeLogDirs": Served(1, 5),
     "CreatePartitions": Served(0, 3, on_controller=True, changes=True),
     "DeleteGroups": Served(0, 2, changes=True),

@@ -1,5 +1,7 @@
 """DescribeLogDirs: the size of each partition in this node's data directories, and the free space of their disks.
 
+A replica that moves to another directory is in both: there as a future log, with how many offsets it is behind.
+
 Versions on broker listeners:
     1  the oldest version served: a throttled client gets its response at once and waits by itself (KIP-219)
     2  flexible encoding
@@ -70,6 +72,15 @@ def _topics(node: "Node", directory: LogDirectory, request: DescribeLogDirsReque
             topic.partitions.append(
                 DescribeLogDirsPartition(
                     partition_index=partition.index, partition_size=partition.log.size_bytes, offset_lag=0
+                )
+            )
+        yield None
+    for (name, index), lag, size_bytes in node.moves.futures(directory):
+        if wanted is None or (name, index) in wanted:
+            topic = topics.setdefault(name, DescribeLogDirsTopic(name=name))
+            topic.partitions.append(
+                DescribeLogDirsPartition(
+                    partition_index=index, partition_size=size_bytes, offset_lag=lag, is_future_key=True
                 )
             )
         yield None

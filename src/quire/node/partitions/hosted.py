@@ -14,7 +14,7 @@ PartitionId = tuple[bytes, int]
 
 
 class HostedPartitions:
-    __slots__ = ("_node_id", "by_id", "by_name", "directories", "directory_of", "image")
+    __slots__ = ("_node_id", "by_id", "by_name", "directories", "directory_of", "image", "undecided")
 
     def __init__(self, node_id: int) -> None:
         self._node_id = node_id
@@ -23,6 +23,8 @@ class HostedPartitions:
         self.by_name: dict[tuple[str, int], Partition] = {}
         self.by_id: dict[PartitionId, Partition] = {}
         self.directory_of: dict[Partition, LogDirectory] = {}
+        self.undecided: set[tuple[str, int]] = set()
+        """Partitions with a log that is not used, because another directory may have a newer one."""
 
     def __iter__(self) -> Iterator[Partition]:
         # A copy: any use of a partition may find its disk broken, which removes partitions.

@@ -18,8 +18,11 @@ from quire.storage.directory.log_directory import LogDirectory
 log = logging.getLogger("quire.partitions")
 
 
-def directory_for(directories: list[LogDirectory], key: tuple[str, int], topic_id: bytes) -> LogDirectory | None:
-    """The directory that has the partition's log, even if it has failed; for a new log, the emptiest that works.
+def directory_for(
+    directories: list[LogDirectory], key: tuple[str, int], topic_id: bytes, wish: LogDirectory | None = None
+) -> LogDirectory | None:
+    """The directory that has the partition's log, even if it has failed; for a new log the wished one, if it works,
+    or the emptiest that does.
 
     A log of the same name with another topic id belongs to a deleted topic, and is set aside.
     """
@@ -32,7 +35,9 @@ def directory_for(directories: list[LogDirectory], key: tuple[str, int], topic_i
         elif key in directory.unopened:
             return directory
     working = [directory for directory in directories if directory.failure is None]
-    return min(working, key=lambda directory: len(directory.logs), default=None)
+    if wish in working:
+        return wish
+    return min(working, key=lambda directory: len(directory.logs) + len(directory.futures), default=None)
 
 
 def delete_logs_of(directories: list[LogDirectory], topics: Iterable[TopicImage], deletions: LogDeletions) -> None:
@@ -53,7 +58,7 @@ def clear_strays(hosted: HostedPartitions, node_id: int, deletions: LogDeletions
         for topic, index in list(directory.logs):
             partition = hosted.by_name.get((topic, index))
             in_use = partition is not None and hosted.directory_of.get(partition) is directory
-            if in_use or directory.failure is not None:
+            if in_use or directory.failure is not None or (topic, index) in hosted.undecided:
                 continue
             if _was_reassigned(hosted.image, directory, topic, index, node_id):
                 log.info("the replica of %s-%d was moved away while this node was down: deleting it", topic, index)

@@ -10,6 +10,7 @@ affected. There are three reasons for that:
 """
 
 import logging
+from collections.abc import Mapping
 from functools import partial
 
 from quire.config.broker_config import BrokerConfig
@@ -69,6 +70,7 @@ class PartitionOpener:
         "deletions",
         "postponed",
         "unopened",
+        "wishes",
     )
 
     def __init__(self, config: BrokerConfig, clock: Clock, hosted: HostedPartitions, owner: PartitionOwner) -> None:
@@ -77,8 +79,11 @@ class PartitionOpener:
         self._clock = clock
         self._hosted = hosted
         self._owner = owner
-        self._high_watermarks: dict[tuple[str, int], int] = {}
-        """As the last run left them, for partitions that are not open yet."""
+        self._high_watermarks: dict[LogDirectory, dict[tuple[str, int], int]] = {}
+        """As the last run left them, for partitions that are not open yet. A directory may have one of a log that has
+        moved to another since, which may have been truncated there."""
+        self.wishes: dict[tuple[str, int], LogDirectory] = {}
+        """Where the logs of partitions that do not exist yet are to be created."""
         self._offline: dict[PartitionId, LogDirectory | None] = {}
         """An empty log must not take the place of one of these. With the directory that has it, if that is known."""
         self.unopened: dict[PartitionId, float] = {}
@@ -94,7 +99,7 @@ class PartitionOpener:
 
     def read_high_watermarks(self) -> None:
         for directory in self._hosted.directories:
-            self._high_watermarks.update(directory.read_high_watermarks())
+            self._high_watermarks[directory] = directory.read_high_watermarks()
 
     # --- Opening
 
@@ -112,7 +117,7 @@ class PartitionOpener:
         """Opens the partition's log, or creates it, and assigns the partition its role; None if that fails."""
         key = (topic.name, index)
         self.deletions.delete_now(key)
-        directory = directory_for(self._hosted.directories, key, topic.topic_id)
+        directory = directory_for(self._hosted.directories, key, topic.topic_id, self.wishes.get(key))
         if directory is None:
             return None
         if directory.failure is not None:
@@ -129,7 +134,8 @@ class PartitionOpener:
             self.unopened[topic.topic_id, index] = self._clock.monotonic_ms() + _RETRY_AFTER_MS
             return None
         self.unopened.pop((topic.topic_id, index), None)
-        high_watermark = self._high_watermarks.pop(key, 0)
+        high_watermark = self._high_watermarks.get(directory, {}).pop(key, 0)
+        self.wishes.pop(key, None)
         partition = Partition(
             topic.name, topic.topic_id, index, self._node_id, opened, partition_config, self._owner, high_watermark
         )
@@ -242,6 +248,14 @@ class PartitionOpener:
                     missing[0][0].name,
                     missing[0][1],
                 )
+
+    def take_undecided_offline(self, undecided: Mapping[tuple[str, int], LogDirectory], image: ClusterImage) -> None:
+        """Takes partitions offline whose log may be outdated, because another directory may have a newer one."""
+        self._hosted.undecided = set(undecided)
+        for (name, index), directory in undecided.items():
+            topic = image.topic(name)
+            if topic is not None:
+                self._offline[topic.topic_id, index] = directory
 
     def forget(self, topic_id: bytes, index: int) -> None:
         """The topic is deleted: its partition is no longer opened."""

@@ -6,7 +6,7 @@ KAFKA_STORAGE_ERROR, and the others are served.
 """
 
 import logging
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from quire.config.broker_config import BrokerConfig
@@ -14,7 +14,7 @@ from quire.metadata.delta import ImageDelta
 from quire.metadata.image import ClusterImage, TopicImage
 from quire.node.partitions import log_placement, offset_search, opening
 from quire.node.partitions.events import PartitionEvents
-from quire.node.partitions.hosted import HostedPartitions
+from quire.node.partitions.hosted import HostedPartitions, PartitionId
 from quire.node.partitions.log_deletions import LogDeletions
 from quire.node.partitions.metadata_updates import MetadataUpdates
 from quire.node.partitions.offset_search import OffsetSearchResult
@@ -26,6 +26,7 @@ from quire.replication.follower_role import FollowerRole
 from quire.replication.leader_role import LeaderRole
 from quire.replication.partition import FoundOffset, Partition
 from quire.seams import Clock
+from quire.storage import Log
 from quire.storage.directory.log_directory import LogDirectory
 from quire.storage.scanning.range_check import ReadCheck
 
@@ -34,15 +35,20 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("quire.partitions")
 
+MOST_WISHES = 10_000
+"""Of so many partitions that do not exist a directory is remembered; the oldest is forgotten first."""
+
 
 class Partitions:
-    __slots__ = ("_hosted", "_node_id", "_opener", "metadata_updates")
+    __slots__ = ("_hosted", "_node_id", "_opener", "announced", "metadata_updates")
 
     def __init__(self, config: BrokerConfig, clock: Clock, replicas: "Replicas") -> None:
         self._node_id = config.node_id
         self._hosted = HostedPartitions(config.node_id)
         self._opener = PartitionOpener(config, clock, self._hosted, PartitionEvents(self._hosted, replicas, clock))
         self.metadata_updates = MetadataUpdates(config, self._hosted, self._opener)
+        self.announced: dict[PartitionId, bytes] = {}
+        """The directories, by id, to which logs are about to move: the controller is told before."""
 
     def __iter__(self) -> Iterator[Partition]:
         return iter(self._hosted)
@@ -54,20 +60,20 @@ class Partitions:
 
     def leader(self, topic: str, topic_id: bytes | None, index: int) -> LeaderRole:
         """The leader of the partition, by topic id or, without one, by name; ApiError if this node cannot serve it."""
-        partition = self._opened(topic, topic_id, index)
+        partition = self.opened(topic, topic_id, index)
         if partition is None or (leader := partition.leader) is None:
             raise self._hosted.why_missing(topic, topic_id, index)
         return leader
 
     def readable(self, topic: str, topic_id: bytes | None, index: int) -> LeaderRole | FollowerRole:
         """The role in which this node can serve a consumer that may read from followers (KIP-392); ApiError if none."""
-        partition = self._opened(topic, topic_id, index)
+        partition = self.opened(topic, topic_id, index)
         role = None if partition is None else partition.leader or partition.follower
         if role is None:
             raise self._hosted.why_missing(topic, topic_id, index)
         return role
 
-    def _opened(self, topic: str, topic_id: bytes | None, index: int) -> Partition | None:
+    def opened(self, topic: str, topic_id: bytes | None, index: int) -> Partition | None:
         """The partition, opened now if a request needs it first; None if it is not here."""
         hosted = self._hosted
         if topic_id is not None and topic_id != ZERO:
@@ -126,9 +132,14 @@ class Partitions:
         return self._hosted.directory_of[partition]
 
     def directory_id_of(self, topic_id: bytes, index: int) -> bytes | None:
-        """The id of the directory with the partition's log, even if that has failed; None if it is not known."""
+        """The id of the directory with the partition's log, even if that has failed; None if it is not known.
+
+        If the log is about to move, it is that of the directory to which it moves.
+        """
         partition = self._hosted.by_id.get((topic_id, index))
         directory = self._opener.offline_directory(topic_id, index)
+        if partition is not None and (topic_id, index) in self.announced:
+            return self.announced[topic_id, index]
         if partition is not None:
             directory = self._hosted.directory_of[partition]
         return None if directory is None or directory.meta is None else directory.meta.directory_id
@@ -146,6 +157,28 @@ class Partitions:
     def take_missing_offline(self, expected: ClusterImage) -> None:
         """At a start; `expected` is the image from before the logs were loaded."""
         self._opener.take_missing_offline(expected)
+
+    def take_undecided_offline(self, undecided: Mapping[tuple[str, int], LogDirectory], image: ClusterImage) -> None:
+        """At a start: partitions of which a failed directory may have a newer log."""
+        self._opener.take_undecided_offline(undecided, image)
+
+    def has_moved(self, partition: Partition, target: LogDirectory, moved: Log) -> Log:
+        """The partition's log is `moved`, which was its copy in `target`, from now on; returns the original."""
+        key = (partition.topic, partition.index)
+        original = self._hosted.directory_of[partition].leave_log(key)
+        target.take_future(key)
+        self._hosted.directory_of[partition] = target
+        self._opener.configure(moved, original.config, target)
+        partition.replace_log(moved)
+        return original
+
+    def wish(self, topic: str, index: int, directory: LogDirectory) -> None:
+        """The log of the partition is to be created in this directory."""
+        wishes = self._opener.wishes
+        wishes.pop((topic, index), None)
+        wishes[topic, index] = directory
+        if len(wishes) > MOST_WISHES:
+            del wishes[next(iter(wishes))]
 
     def delete_logs_of(self, topics: Iterable[TopicImage]) -> None:
         """Deletes the logs of topics that were deleted before the partitions of this node followed the image."""

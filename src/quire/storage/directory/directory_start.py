@@ -5,10 +5,11 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from quire.protocol.errors import ApiError
+from quire.storage.directory.checkpoints import TopicPartition
 from quire.storage.directory.directory_state import DirectoryState
 from quire.storage.directory.log_loading import FoundLog, LogLoading
 from quire.storage.directory.log_opener import IdentifiedLog
-from quire.storage.directory.partition_folders import list_folders
+from quire.storage.directory.partition_folders import PartitionFolders, list_folders
 from quire.storage.few_jobs import FewJobs
 from quire.storage.flushing.flusher import Then
 from quire.storage.log import Log
@@ -62,15 +63,31 @@ class DirectoryStart(DirectoryState):
         folders = list_folders(self._disk, self.path)
         for folder in folders.deleted:
             self._removals.remove_folder(folder)
-        if folders.partitions:
+        if folders.partitions or folders.futures:
             self._remove_mark()
         self.unopened.update(dict.fromkeys(folders.partitions))
-        return [FoundLog(key, config_of(key[0])) for key in folders.partitions]
+        futures = self._futures_of_use(folders)
+        return [FoundLog(key, config_of(key[0])) for key in folders.partitions] + [
+            FoundLog(key, config_of(key[0]), name) for key, name in futures.items()
+        ]
+
+    def _futures_of_use(self, folders: PartitionFolders) -> dict[TopicPartition, str]:
+        """One for each partition, and none beside the log of the partition itself. Removes the others."""
+        of_use: dict[TopicPartition, str] = {}
+        for key, name in folders.futures:
+            if key in self.unopened or key in of_use:
+                self._removals.remove_folder(f"{self.path}/{name}")
+            else:
+                of_use[key] = name
+        return of_use
 
     def _opened(self, found: FoundLog, result: IdentifiedLog | OSError) -> bool:
         """Takes what a job opened into use. Returns whether the log should be tried again, with more room."""
         if not isinstance(result, OSError):
-            self._add(found.key, result)
+            if found.future is None:
+                self._add(found.key, result)
+            else:
+                self._add_future(found.key, result)
             return False
         self.fail(result)
         if self.failure is not None:

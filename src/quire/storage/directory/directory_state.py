@@ -1,15 +1,20 @@
 """The fields of a data directory, and what all of its parts use. `LogDirectory` is built on this."""
 
 import logging
+from collections import ChainMap
 from collections.abc import Callable
+from contextlib import suppress
 
+from quire.protocol.errors import ApiError
 from quire.seams import Clock, Disk, File, Jobs, Random
+from quire.storage.deleting.expired_segments import ExpiredSegments
 from quire.storage.directory import clean_shutdown
 from quire.storage.directory.availability import Availability
 from quire.storage.directory.checkpoints import TopicPartition
 from quire.storage.directory.log_loading import LogLoading
 from quire.storage.directory.log_opener import IdentifiedLog, LogOpener
 from quire.storage.directory.meta_properties import MetaProperties
+from quire.storage.directory.move_mark import MoveMark
 from quire.storage.directory.registration_mark import Registration, RegistrationMark
 from quire.storage.directory.remembered_offsets import RememberedOffsets
 from quire.storage.directory.removals import Removals
@@ -58,14 +63,25 @@ class DirectoryState:
         """According to the folders of the partitions; None if a folder does not say."""
         self.unopened: dict[TopicPartition, None] = {}
         """Logs that are not open yet or could not be opened: their folders are, or may be, in this directory."""
+        self.futures: dict[TopicPartition, Log] = {}
+        """Copies of logs that move to this directory; see `future_logs`."""
+        self.future_ids: dict[TopicPartition, bytes | None] = {}
+        """The topic ids of their folders."""
+        self.move_marks: dict[TopicPartition, MoveMark] = {}
+        """Of logs that were found at the start, and of which another directory may have a copy or the original."""
+        self._left: dict[Log, None] = {}
+        """Originals of logs that have moved elsewhere: fetches may still send their files."""
         self.meta: MetaProperties | None = None
         """None until the directory is formatted."""
         self.clean_broker_epoch: int | None = None
         """The broker epoch of the last run (or -1) if it stopped cleanly; else None."""
         self.registration = RegistrationMark(disk, path)
-        self._remembered = RememberedOffsets(disk, jobs, path, self.logs, self._job_failed)
+        self._remembered = RememberedOffsets(disk, jobs, path, ChainMap(self.logs, self.futures), self._job_failed)
         self._opener = LogOpener(disk, clock, path, self._remembered, self._removals.remove_segments, self.registration)
         self.cleaned_offsets = self._remembered.cleaned_offsets
+        self._expired = ExpiredSegments(
+            clock, self._flusher, self._remembered, self._guarded, self._start_at, self.checker.check
+        )
 
     def __repr__(self) -> str:
         return f"LogDirectory({self.path!r})"
@@ -84,10 +100,37 @@ class DirectoryState:
             self._mark_removed = True
 
     def _add(self, key: TopicPartition, opened: IdentifiedLog) -> None:
-        log, self.topic_ids[key] = opened
-        log.on_roll, log.reserve = self._rolled, self.reserve
-        self.logs[key] = log
+        self.logs[key] = self._prepare(opened.log)
+        self.topic_ids[key] = opened.topic_id
+        if opened.move is not None:
+            self.move_marks[key] = opened.move
         del self.unopened[key]
+
+    def _add_future(self, key: TopicPartition, opened: IdentifiedLog) -> None:
+        self.futures[key] = self._prepare(opened.log)
+        self.future_ids[key] = opened.topic_id
+
+    def _prepare(self, log: Log) -> Log:
+        log.on_roll, log.reserve = self._rolled, self.reserve
+        return log
+
+    def _take_out(self, topic: str, partition: int) -> None:
+        log = self.logs.pop((topic, partition))
+        self._removals.log_left(log.path)
+        self._expired.forget(log)
+        del self.topic_ids[topic, partition]
+        self.move_marks.pop((topic, partition), None)
+        self._remembered.forget((topic, partition))
+
+    def _start_at(self, key: TopicPartition, log: Log, offset: int, then: Then) -> None:
+        if self.logs.get(key) is not log or self._closed:
+            return
+        with suppress(ApiError), self._guarded():
+            # The log may have been emptied meanwhile and continue before that offset.
+            if offset > log.start_offset and self._remembered.is_to_start_at(key, offset):
+                log.delete_records_before(offset)
+            self._remembered.has_started(key)
+            then()
 
     def _rolled(self, log: Log) -> None:
         self._flusher.flush(log, up_to=log.end.segment_base)

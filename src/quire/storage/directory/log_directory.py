@@ -19,11 +19,10 @@ from contextlib import suppress
 from quire.protocol.errors import ApiError, ErrorCode
 from quire.seams import Clock, Disk, File, Jobs, Random
 from quire.storage import file_names
-from quire.storage.deleting.expired_segments import ExpiredSegments
 from quire.storage.directory import clean_shutdown, partition_metadata
 from quire.storage.directory.checkpoints import TopicPartition
-from quire.storage.directory.directory_start import DirectoryStart
 from quire.storage.directory.durable_folder import make_durable_folder
+from quire.storage.directory.future_logs import FutureLogs
 from quire.storage.directory.meta_properties import MetaProperties, read_meta, write_meta
 from quire.storage.errors import DataDirectoryError, unusable_directory
 from quire.storage.flushing.flusher import Then
@@ -37,16 +36,13 @@ _DELETE_AGAIN_MS = 10_000
 OnFailure = Callable[["LogDirectory", Exception], None]
 
 
-class LogDirectory(DirectoryStart):
+class LogDirectory(FutureLogs):
     def __init__(
         self, disk: Disk, path: str, lock: File | None, clock: Clock, jobs: Jobs, random: Random, on_failure: OnFailure
     ) -> None:
         super().__init__(disk, path, lock, clock, jobs, random, lambda error: on_failure(self, error))
         self._to_delete_again: dict[TopicPartition, Log] = {}
         """Logs that could not be deleted. Those that are opened again, for a replica that was added again, stay."""
-        self._expired = ExpiredSegments(
-            clock, self._flusher, self._remembered, self._guarded, self._start_at, self.checker.check
-        )
 
     @classmethod
     def open(
@@ -168,13 +164,6 @@ class LogDirectory(DirectoryStart):
         self._take_out(topic, partition)
         return folder
 
-    def _take_out(self, topic: str, partition: int) -> None:
-        log = self.logs.pop((topic, partition))
-        self._removals.log_left(log.path)
-        self._expired.forget(log)
-        del self.topic_ids[topic, partition]
-        self._remembered.forget((topic, partition))
-
     def truncate(self, targets: Sequence[tuple[Log, int]]) -> None:
         """Truncates logs to offsets.
 
@@ -201,16 +190,6 @@ class LogDirectory(DirectoryStart):
         key = (topic, partition)
         log = self.logs[key]
         self._remembered.will_start_at(key, offset, lambda: self._start_at(key, log, offset, then))
-
-    def _start_at(self, key: TopicPartition, log: Log, offset: int, then: Then) -> None:
-        if self.logs.get(key) is not log or self._closed:
-            return
-        with suppress(ApiError), self._guarded():
-            # The log may have been emptied meanwhile and continue before that offset.
-            if offset > log.start_offset and self._remembered.is_to_start_at(key, offset):
-                log.delete_records_before(offset)
-            self._remembered.has_started(key)
-            then()
 
     def drop_expired(self, topic: str, partition: int, high_watermark: int, more: Then) -> None:
         """Drops the oldest segments of a log that have expired; `more` is called if there may be others.
@@ -260,7 +239,7 @@ class LogDirectory(DirectoryStart):
         Also if the disk fails or is full, because then there is nothing more to prepare.
         """
         self.cancel_loading()
-        self._flush_all(list(self.logs.values()), then, Log.write_last_files)
+        self._flush_all(self._open_logs(), then, Log.write_last_files)
 
     def close(self, broker_epoch: int = clean_shutdown.NO_BROKER_EPOCH) -> None:
         """Closes the logs, writes the checkpoints and, last of all, the clean-shutdown mark. Jobs must have ended.
@@ -276,16 +255,22 @@ class LogDirectory(DirectoryStart):
         try:
             if self.failure is None and (self._loaded or self.logs):
                 with self._guarded():
-                    for log in self.logs.values():
+                    for log in self._open_logs():
                         log.close()
                     self._remembered.finish()
                     if self._loaded and not self.unopened:
                         clean_shutdown.write_mark(self._disk, self.path, broker_epoch)
         finally:
-            for log in self.logs.values():
+            for log in self._open_logs():
+                log.close_files()
+            for log in self._left:
                 log.close_files()
             self._removals.close_files()
             self.release()
+
+    def _open_logs(self) -> list[Log]:
+        """A future log that was closed to get its final name is on disk."""
+        return [*self.logs.values(), *(log for log in self.futures.values() if not log.closed)]
 
     def release(self) -> None:
         """Unlocks the directory without closing anything: the start failed before it used it."""

@@ -31,6 +31,8 @@ class FoundLog(NamedTuple):
 
     key: TopicPartition
     config: LogConfig
+    future: str | None = None
+    """The name of the folder, if it is that of a future log."""
 
 
 class LogLoading:
@@ -88,7 +90,7 @@ class LogLoading:
             if self._cancelled:
                 break
             try:
-                results.append(self._opener.open(found.key, found.config))
+                results.append(self._opener.open(found.key, found.config, future=found.future))
             except OSError as error:
                 results.append(error)
         return results

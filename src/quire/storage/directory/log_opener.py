@@ -5,8 +5,9 @@ from typing import NamedTuple
 from quire.seams import Clock, Disk
 from quire.storage import file_names
 from quire.storage.deleting.retired import Remover
-from quire.storage.directory import partition_metadata
+from quire.storage.directory import move_mark, partition_metadata
 from quire.storage.directory.checkpoints import TopicPartition
+from quire.storage.directory.move_mark import MoveMark
 from quire.storage.directory.registration_mark import RegistrationMark
 from quire.storage.directory.remembered_offsets import RememberedOffsets
 from quire.storage.indexes.index_file import IndexCache
@@ -18,6 +19,8 @@ class IdentifiedLog(NamedTuple):
     log: Log
     topic_id: bytes | None
     """As the folder says; None if it does not."""
+    move: MoveMark | None = None
+    """If another directory may have a copy of the log, or its original."""
 
 
 class LogOpener:
@@ -54,9 +57,14 @@ class LogOpener:
         self.page_cache_intact = False
         """Whether what the last run wrote is there, even if it was killed."""
 
-    def open(self, key: TopicPartition, config: LogConfig, *, always_scan: bool = False) -> IdentifiedLog:
-        """May run in a job: it reads what the directory remembers, and changes only the files of this log."""
-        folder = self._folder(key)
+    def open(
+        self, key: TopicPartition, config: LogConfig, *, always_scan: bool = False, future: str | None = None
+    ) -> IdentifiedLog:
+        """May run in a job: it reads what the directory remembers, and changes only the files of this log.
+
+        `future` is the name of the folder of a future log.
+        """
+        folder = self._folder(key) if future is None else f"{self._path}/{future}"
         log = Log.open(
             self._disk,
             folder,
@@ -71,9 +79,40 @@ class LogOpener:
             was_compacted=key in self._remembered.cleaned_offsets,
             cache=self._cache,
             remove_retired=self._remover,
+            # A future log serves nobody: the original still has what it may lose.
+            before_loss=self._registration.remove if future is None else lambda: None,
+        )
+        topic_id = partition_metadata.read_topic_id(self._disk, folder)
+        return IdentifiedLog(log, topic_id, move_mark.read_mark(self._disk, folder))
+
+    def open_placed(
+        self, key: TopicPartition, config: LogConfig, end_offset: int, start_offset: int, high_watermark: int
+    ) -> Log:
+        """Opens a future log that was flushed and closed, under its new name. In a job, so with a cache of its own."""
+        return Log.open(
+            self._disk,
+            self._folder(key),
+            config,
+            clean=True,
+            now_ms=self._clock.now_ms(),
+            recovery_point=end_offset,
+            log_start_offset=start_offset,
+            high_watermark=high_watermark,
+            remove_retired=self._remover,
             before_loss=self._registration.remove,
         )
-        return IdentifiedLog(log, partition_metadata.read_topic_id(self._disk, folder))
+
+    def share_cache(self, log: Log) -> None:
+        """On the event loop: the indexes of a log from `open_placed` join those of the directory."""
+        log.use_cache(self._cache)
+
+    def begin_future(self, key: TopicPartition, config: LogConfig, name: str) -> Log:
+        """A new log in a new folder of this name."""
+        self._remembered.make_way_for(key)
+        folder = f"{self._path}/{name}"
+        self._disk.make_dirs(folder)
+        now_ms = self._clock.now_ms()
+        return Log.begin(self._disk, folder, config, now_ms=now_ms, cache=self._cache, remove_retired=self._remover)
 
     def open_or_begin(self, key: TopicPartition, config: LogConfig, *, always_scan: bool = False) -> IdentifiedLog:
         folder = self._folder(key)

@@ -110,14 +110,18 @@ class RememberedOffsets:
         self.save_recovery_points_soon()
         self._start_offsets.save_soon(self._start_offsets_now())
 
-    def save_recovery_points_soon(self) -> None:
+    def save_recovery_points_soon(self, then: Callable[[], None] | None = None) -> None:
+        """Calls `then` when they are on disk."""
         points, times_taken_back = self._recovery_points_now(), self._times_taken_back
 
         def saved() -> None:
             if times_taken_back == self._times_taken_back:
                 self._recovery_points_certain = points
+            if then is not None:
+                then()
 
-        self._recovery_points.save_soon(points, saved if points != self._recovery_points_certain else None)
+        is_new = points != self._recovery_points_certain
+        self._recovery_points.save_soon(points, saved if is_new or then is not None else None)
 
     def _save_recovery_points_now(self, points: Mapping[TopicPartition, int]) -> None:
         self._times_taken_back += 1
@@ -206,6 +210,10 @@ class RememberedOffsets:
         self._waiting_for_starts.append(then)
         if not self._saving_starts:
             self._save_coming_starts()
+
+    def save_start_now(self, key: TopicPartition, offset: int) -> None:
+        """Blocks until the file has this start offset."""
+        self._start_offsets.save_now(self._start_offsets_now() | {key: offset})
 
     def _save_coming_starts(self) -> None:
         """Writes the file, one write at a time; requests that arrive meanwhile share the next one."""

@@ -121,6 +121,12 @@ class IndexFile:
             self.pinned = False
             self._cache.add(self, len(self.entries))
 
+    def use_cache(self, cache: IndexCache) -> None:
+        """From now on this cache limits how long the entries stay in memory."""
+        self._cache.drop(self)
+        self._cache = cache
+        self.unload()
+
     def unload(self) -> None:
         if not self.pinned:
             self._entries = None

@@ -7,6 +7,7 @@
     reading.py    finding and reading batches; lookups by timestamp and of aborted transactions
     deleting.py   deleting from the start of the log, and replacing compacted or damaged segments
     flushing.py   making the log durable
+    takeover.py   a copy in another directory takes the place of the log
 
 `append` and `read` run once for each produced and fetched partition: keep calls and allocations there to a minimum.
 """

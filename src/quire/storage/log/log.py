@@ -15,11 +15,12 @@ from quire.storage.log.deleting import LogDeleting
 from quire.storage.log.flushing import LogFlushing
 from quire.storage.log.following import LogFollowing
 from quire.storage.log.reading import LogReading
+from quire.storage.log.takeover import LogTakeover
 from quire.storage.log_config import LogConfig
 from quire.storage.recovery.log_recovery import KnownOfLog, begin_log, open_log
 
 
-class Log(LogFollowing, LogReading, LogDeleting, LogFlushing):
+class Log(LogFollowing, LogTakeover, LogReading, LogDeleting, LogFlushing):
     __slots__ = ()
 
     @classmethod

@@ -88,6 +88,10 @@ class SegmentState:
         self._max_timestamp = None
         self._max_timestamp_offset = self.base_offset
 
+    def use_cache(self, cache: IndexCache) -> None:
+        for index in (self.offset_index, self.time_index, self.transaction_index):
+            index.use_cache(cache)
+
     def __repr__(self) -> str:
         return f"Segment({self.path!r}, {self.size} bytes)"
 
