@@ -53,6 +53,8 @@ class SimNodes:
         self.roles = dict(enumerate(roles, 1))
         self._settings = SETTINGS | {name.replace("_", "."): value for name, value in settings.items()}
         self.disks = {node_id: SimDisk(self._random.stream(f"disk {node_id}")) for node_id in self.roles}
+        self.override: dict[int, dict[str, str]] = {}
+        """Settings of single nodes."""
         self.nodes: dict[int, Node] = {}
         self.failures: list[str] = []
         self._lives = 0
@@ -82,6 +84,7 @@ class SimNodes:
                 "controller.listener.names": "CONTROLLER",
                 "controller.quorum.voters": ",".join(voters),
             }
+            | self.override.get(node_id, {})
         )
 
     def begin(self, node_id: int) -> Node:

@@ -37,6 +37,7 @@ COMMANDS = {
     "completion": Entry("quire.cli.completion:completion", "Print the script for completion in bash, zsh or fish."),
     "quorum": Entry("quire.cli.cluster.quorum:quorum", "Show the metadata quorum, add and remove controllers."),
     "brokers": Entry("quire.cli.cluster.brokers:brokers", "List brokers, and unregister one."),
+    "disks": Entry("quire.cli.disks.disks:disks", "Show data directories, and move replicas between them."),
     "version": Entry("quire.cli.version:version", "Show the versions of Quire, Kafka's protocol and Python."),
 }
 

@@ -44,6 +44,8 @@ class ReplicaSize:
     partition: int
     size_bytes: int
     offset_lag: int
+    is_future: bool = False
+    """Whether it is the copy of a replica that moves to this directory."""
 
 
 @dataclass(slots=True, frozen=True)
@@ -117,7 +119,7 @@ def describe_log_dirs(cluster: Cluster, node: int) -> Steps[list[LogDir]]:
             found.total_bytes,
             found.usable_bytes,
             [
-                ReplicaSize(topic.name, part.partition_index, part.partition_size, part.offset_lag)
+                ReplicaSize(topic.name, part.partition_index, part.partition_size, part.offset_lag, part.is_future_key)
                 for topic in found.topics
                 for part in topic.partitions
             ],
