@@ -24,6 +24,7 @@ LARGER = (  # need more than one node
     "quire quorum add",
     "quire quorum remove",
     "quire brokers unregister",
+    "quire disks move",  # and two directories
     "quire cluster restart",
     "quire cluster check-restart",
 )

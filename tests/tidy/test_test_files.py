@@ -44,6 +44,7 @@ TESTED_TOGETHER = (
     ("quire/client", "client/test_shell_blocking.py", "shell_socket"),
     ("quire/client/admin", "cli/partitions/test_partitions.py", "partition_states"),
     ("quire/client/admin", "client/test_hanging_transactions.py", "partition_producers"),
+    ("quire/client/admin", "cli/disks/test_disks.py", "log_dirs"),
     ("quire/client/admin", "client/test_admin.py", "brokers configs groups leader_elections quorum"),
     ("quire/client/admin", "client/test_admin.py", "reassignments results topics"),
     (

@@ -44,7 +44,7 @@ def disks() -> None:
     """Show the data directories of brokers, and move replicas between those of a broker."""
 
 
-@disks.command("list", epilog="\b\nExamples:\n  quire disks list\n  quire disks list --broker 2 --json")
+@disks.command("list", epilog="\b\nExamples:\n  quire disks list\n  quire disks list --broker 1 --json")
 @click.option("--broker", type=IntRange(min=0), metavar="ID", help="Only the directories of this broker.")
 @json_option
 @cluster_options
