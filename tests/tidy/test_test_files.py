@@ -112,7 +112,7 @@ TESTED_TOGETHER = (
     ("quire/protocol/records", "protocol/records/test_validator.py", "invalid wire_numbers"),
     ("quire/raft", "raft/test_control_state.py", "control_batches"),
     ("quire/raft", "raft/test_transcripts.py", "core messages progress replica replicas"),
-    ("quire/raft", "raft/test_metadata_log.py", "effect_queue effects written_batches"),
+    ("quire/raft", "raft/test_metadata_log.py", "deadline_timer effect_queue effect_runner effects written_batches"),
     ("quire/raft/roles", "raft/test_transcripts.py", "campaigning prospective resigned role unattached"),
     ("quire/real", "real/test_clock.py", "timers"),
     ("quire/real", "real/test_disk.py", "open_files"),

@@ -1,14 +1,15 @@
 """The metadata log of one node: the consensus core, its folder on disk, and the listener to what is committed.
 
-`MetadataLog` drives `RaftCore`: it carries out the effects in order, syncs the log in a job, and sets the timer. To its
+`MetadataLog` drives `RaftCore`: it passes on every event, has the effects carried out, and sets the timer. To its
 callers it is an ordered log: `append` writes records as one atomic batch and returns their offset at once. The listener
 is called with every batch that is committed, with this node's leadership after everything that was committed before it,
 and for a snapshot when one is due. Appends made while the disk is busy share its next sync, which is all the batching
 that a metadata log needs.
 
     effects, in order                   EffectQueue     the machine's messages to other replicas    Outbox
-    committed batches to the listener   Delivery        requests of others, until they are answered Inbox
-    snapshots of the committed state    SnapshotTaker   a snapshot of the leader                    SnapshotFetch
+    what each effect does               EffectRunner    requests of others, until they are answered Inbox
+    committed batches to the listener   Delivery        a snapshot of the leader                    SnapshotFetch
+    snapshots of the committed state    SnapshotTaker   the next deadline of the machine            DeadlineTimer
 
 A disk that fails, or a record that this node does not support, ends it: `failed` is called once, and nothing is
 committed after that.
@@ -16,7 +17,6 @@ committed after that.
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from math import inf
 
 from quire.address import Address
 from quire.pending import Pending, completed
@@ -25,44 +25,33 @@ from quire.raft import messages
 from quire.raft.addresses import Addresses
 from quire.raft.control_state import NO_VOTERS
 from quire.raft.core import QuorumView, RaftCore
+from quire.raft.deadline_timer import DeadlineTimer
 from quire.raft.delivery import Delivery
 from quire.raft.effect_queue import EffectQueue
+from quire.raft.effect_runner import EffectRunner
 from quire.raft.effects import (
-    AnswerFetch,
-    Append,
     ChangeVoters,
     CheckLeadership,
     ConnectionLost,
     Effect,
-    FetchSnapshot,
-    HighWatermark,
-    LeaderChanged,
-    LeadershipChecked,
     LogCleaned,
     LogSynced,
-    PersistElection,
     Propose,
     RaftEvent,
     Received,
     Resign,
-    RestartLog,
-    Send,
     SnapshotRequested,
     SyncLog,
     Tick,
-    Truncate,
     Unreachable,
-    VotersChanged,
 )
 from quire.raft.errors import MetadataLogError
 from quire.raft.inbox import Inbox, Reply
 from quire.raft.log_listener import LogListener, ToldLeader
 from quire.raft.log_store import CommittedBatch, LogStore
 from quire.raft.log_summary import LogPosition
-from quire.raft.messages import Batch, FetchAnswer
 from quire.raft.outbox import Outbox, PeerResponse
 from quire.raft.peers import NoPeers, Peers
-from quire.raft.pending_answers import PendingAnswers
 from quire.raft.refusals import not_leader
 from quire.raft.replicas import Endpoint, ReplicaKey, VoterSet
 from quire.raft.settings import MetadataLogSettings
@@ -70,10 +59,9 @@ from quire.raft.snapshot_fetch import SnapshotFetch
 from quire.raft.snapshot_taker import SnapshotTaker, VersionedRecord
 from quire.raft.voter_changes import VoterChange
 from quire.raft.wire import LeaderEndpoint
-from quire.raft.wire.fetch import BYTES_MAX as FETCH_BYTES_MAX
 from quire.raft.wire.fetch_snapshot import SnapshotPart, SnapshotPartRequest
-from quire.raft.written_batches import Proposal, encode_written
-from quire.seams import Clock, Disk, Jobs, Random, Timer
+from quire.raft.written_batches import Proposal
+from quire.seams import Clock, Disk, Jobs, Random
 from quire.storage.errors import is_full
 
 log = logging.getLogger("quire.raft")
@@ -128,14 +116,24 @@ class MetadataLog:
         self._snapshot_fetch = SnapshotFetch(
             key, self._step, self._outbox, disk, jobs, self._store.path, listener.prepare_snapshot, self._fail
         )
-        self._effects = EffectQueue(
-            clock, directory, carry_out=self._carry_out, then=self._arm_timer, failed=self._fail
-        )
-        self._changes: PendingAnswers[ApiError] = PendingAnswers()
-        self._checks: PendingAnswers[bool] = PendingAnswers()
-        self._stopped = False
-        self._timer: Timer | None = None
         self._told_leader = ToldLeader(key.id, listener)
+        self._runner = EffectRunner(
+            key.id,
+            clock,
+            self._store,
+            core=lambda: self._raft,
+            synced=self._synced,
+            delivery=self._delivery,
+            inbox=self._inbox,
+            outbox=self._outbox,
+            snapshot_fetch=self._snapshot_fetch,
+            told_leader=self._told_leader,
+        )
+        self._effects = EffectQueue(
+            clock, directory, carry_out=self._runner.carry_out, then=self._set_timer, failed=self._fail
+        )
+        self._timer = DeadlineTimer(clock, self._tick)
+        self._stopped = False
 
     # --- State
 
@@ -275,8 +273,7 @@ class MetadataLog:
 
     def _stop(self) -> None:
         self._stopped = True
-        if self._timer is not None:
-            self._timer.cancel()
+        self._timer.cancel()
         self._effects.stop()
         self._delivery.stop()
         self._snapshots.stop()
@@ -284,8 +281,8 @@ class MetadataLog:
         self._outbox.close()
         stopping = ApiError(ErrorCode.NOT_LEADER_OR_FOLLOWER, "this controller is stopping")
         self._inbox.refuse_all(stopping)
-        self._changes.answer_all(stopping)
-        self._checks.answer_all(False)
+        self._runner.voter_changes.answer_all(stopping)
+        self._runner.leadership_checks.answer_all(False)
 
     def _fail(self, error: Exception) -> None:
         if self._stopped:
@@ -308,7 +305,7 @@ class MetadataLog:
 
     def change_voters(self, change: VoterChange, *, until_committed: bool = True) -> Pending[ApiError]:
         """Changes the voters or the version of KRaft; the code of the result is NONE if that is done."""
-        request_id, changed = self._changes.add()
+        request_id, changed = self._runner.voter_changes.add()
         self._step(ChangeVoters(request_id, change, until_committed))
         return changed
 
@@ -323,7 +320,7 @@ class MetadataLog:
         """
         if self._stopped:
             return completed(False)
-        request_id, checked = self._checks.add()
+        request_id, checked = self._runner.leadership_checks.add()
         self._step(CheckLeadership(request_id))
         return checked
 
@@ -373,54 +370,6 @@ class MetadataLog:
     def _tick(self) -> None:
         self._step(Tick())
 
-    def _carry_out(self, effect: Effect) -> None:
-        match effect:
-            case Append(batch):
-                self._write(batch)
-            case PersistElection(election):
-                self._store.write_election(election, self._raft.voters)
-            case SyncLog(_, cuts):
-                self._store.sync(lambda offset: self._synced(offset, cuts))
-            case HighWatermark(offset):
-                self._delivery.committed(offset)
-            case LeaderChanged(leader_id, epoch):
-                log.debug("metadata leader leader=%s epoch=%d", leader_id, epoch)
-                if leader_id != self._key.id:
-                    self._delivery.forget_written()
-                    self._told_leader.tell(leader_id, epoch)
-            case Truncate(offset):
-                self._store.truncate(offset)
-            case Send(to, message):
-                self._send(to, message)
-            case AnswerFetch(to, request, epoch, high_watermark):
-                batches = self._store.read_batches(request.offset, FETCH_BYTES_MAX)
-                answer = FetchAnswer(epoch, self._key.id, request.number, high_watermark, batches=batches)
-                self._inbox.answer(to, answer)
-            case FetchSnapshot(leader_id, position):
-                self._snapshot_fetch.start(leader_id, position, self.epoch)
-            case RestartLog(position):
-                self._restart(position)
-            case VotersChanged(request_id, error, message):
-                self._changes.answer(request_id, ApiError(error, message))
-            case LeadershipChecked(request_id, leads):
-                self._checks.answer(request_id, leads)
-
-    def _send(self, to: int, message: messages.Message) -> None:
-        if self._inbox.holds(to):
-            assert isinstance(message, Reply)
-            self._inbox.answer(to, message)
-        else:
-            self._outbox.send(to, message)
-
-    def _write(self, batch: Batch) -> None:
-        now_ms = self._clock.now_ms()
-        if isinstance(batch.payload, bytes):
-            self._store.append(batch.payload, now_ms)
-            return
-        encoded, written = encode_written(batch, self.kraft_version, now_ms)
-        self._store.append(encoded, written.timestamp_ms)
-        self._delivery.wrote(written)
-
     def _synced(self, offset: int, cuts: int) -> None:
         if not self._stopped:
             self._step(LogSynced(offset, cuts))
@@ -432,14 +381,9 @@ class MetadataLog:
         else:
             self._fail(error)
 
-    def _arm_timer(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
-        deadline_ms = self._raft.deadline_ms
-        if deadline_ms < inf and not self._stopped:
-            delay_ms = max(0.0, deadline_ms - self._clock.monotonic_ms())
-            self._timer = self._clock.call_later(delay_ms, self._tick)
+    def _set_timer(self) -> None:
+        if not self._stopped:
+            self._timer.set(self._raft.deadline_ms)
 
     # --- Calling the listener
 
@@ -474,11 +418,3 @@ class MetadataLog:
                 return SnapshotPart(raft.epoch, raft.leader_id, *found)
             error = ErrorCode.SNAPSHOT_NOT_FOUND if found is None else ErrorCode.POSITION_OUT_OF_RANGE
         return SnapshotPart(raft.epoch, raft.leader_id, error=error)
-
-    def _restart(self, position: LogPosition) -> None:
-        """The fetched snapshot replaces the log. It is on disk, so a crash leaves either."""
-        replace_state = self._snapshot_fetch.take(position)
-        self._store.restart_at(position)
-        self._delivery.restart_at(position.offset)
-        replace_state()
-        log.info("metadata log restarted end_offset=%d epoch=%d", position.offset, position.epoch)
