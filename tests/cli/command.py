@@ -5,7 +5,7 @@ import re
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import AnyStr
@@ -115,3 +115,15 @@ def command_of(group: click.Group, arguments: list[str]) -> tuple[click.Command,
         assert below is not None
         found = below
     return found, arguments
+
+
+def every_command(program: click.Group, names: Iterable[str]) -> Iterator[list[str]]:
+    """The words of each command with one of these names, and of the commands below it."""
+    context = click.Context(program)
+    for name in names:
+        command = program.get_command(context, name)
+        assert command is not None
+        yield [name]
+        if isinstance(command, click.Group):
+            for below in command.list_commands(context):
+                yield [name, below]

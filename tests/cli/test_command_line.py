@@ -4,7 +4,6 @@ import json
 import platform
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import click
@@ -13,6 +12,7 @@ from click.testing import CliRunner, Result
 
 from quire import __version__
 from quire.cli.main import COMMANDS, quire
+from tests.cli.command import every_command
 
 NOBODY = "127.0.0.1:1"
 
@@ -21,18 +21,7 @@ def run(*arguments: str) -> Result:
     return CliRunner().invoke(quire, arguments, prog_name="quire")
 
 
-def every_command() -> Iterator[list[str]]:
-    context = click.Context(quire)
-    for name in COMMANDS:
-        command = quire.get_command(context, name)
-        assert command is not None
-        yield [name]
-        if isinstance(command, click.Group):
-            for below in command.list_commands(context):
-                yield [name, below]
-
-
-@pytest.mark.parametrize("command", list(every_command()), ids=" ".join)
+@pytest.mark.parametrize("command", list(every_command(quire, COMMANDS)), ids=" ".join)
 def test_every_command_explains_itself_with_an_example(command: list[str]) -> None:
     result = run(*command, "--help")
     assert result.exit_code == 0

@@ -56,15 +56,19 @@ def test_a_topic_is_created_through_any_node_and_seen_there_at_once(nodes: SimNo
     assert sorted(each.leader for each in created.partitions.values()) == [1, 1, 2, 2, 3, 3]
 
 
-def test_records_are_written_and_read_wherever_their_partition_is(nodes: SimNodes) -> None:
-    nodes.create_topic(2, "t", leaders=[1, 2, 3])
-    client = nodes.client()
+def write_30_records(nodes: SimNodes, client: Cluster) -> None:
     producer = Producer(client, ProducerConfig(linger_ms=0))
     nodes.run(producer.prepare("t"))
     for number in range(30):
         producer.send("t", b"%d" % number, partition=number % 3)
     nodes.settle(producer.flush())
     assert (producer.first_error, producer.delivered_records) == (None, 30)
+
+
+def test_records_are_written_and_read_wherever_their_partition_is(nodes: SimNodes) -> None:
+    nodes.create_topic(2, "t", leaders=[1, 2, 3])
+    client = nodes.client()
+    write_30_records(nodes, client)
     assert read(nodes, client, "t", 30) == [list(range(index, 30, 3)) for index in range(3)]
     for index, node_id in enumerate((1, 2, 3)):
         assert nodes.nodes[node_id].partitions.leader("t", None, index).partition.high_watermark == 10
@@ -152,11 +156,7 @@ def test_coordinators_are_spread_and_every_broker_finds_them(nodes: SimNodes) ->
 def test_groups_read_partitions_of_all_brokers_and_commit_to_their_coordinator(nodes: SimNodes) -> None:
     nodes.create_topic(1, "t", leaders=[1, 2, 3])
     client = nodes.client()
-    producer = Producer(client, ProducerConfig(linger_ms=0))
-    nodes.run(producer.prepare("t"))
-    for number in range(30):
-        producer.send("t", b"%d" % number, partition=number % 3)
-    nodes.settle(producer.flush())
+    write_30_records(nodes, client)
     names = [f"g{number}" for number in range(8)]
     assert set(find(nodes, 1, 0, names).values()) == {1, 2, 3}
     for name in names:

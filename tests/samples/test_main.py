@@ -1,35 +1,23 @@
 """Parsing, help and errors of `quire-samples`, without a cluster."""
 
 import shlex
-from collections.abc import Iterator
 
 import click
 import pytest
 from click.testing import CliRunner, Result
 
 from quire_samples.main import COMMANDS, samples
-from tests.cli.command import every_epilog, examples_in
+from tests.cli.command import every_command, every_epilog, examples_in
 
 
 def run(*arguments: str) -> Result:
     return CliRunner().invoke(samples, arguments, prog_name="quire-samples")
 
 
-def every_command() -> Iterator[list[str]]:
-    context = click.Context(samples)
-    for name in COMMANDS:
-        command = samples.get_command(context, name)
-        assert command is not None
-        yield [name]
-        if isinstance(command, click.Group):
-            for below in command.list_commands(context):
-                yield [name, below]
-
-
 EXAMPLES = list(dict.fromkeys(example for text in every_epilog(samples) for example in examples_in(text)))
 
 
-@pytest.mark.parametrize("command", list(every_command()), ids=" ".join)
+@pytest.mark.parametrize("command", list(every_command(samples, COMMANDS)), ids=" ".join)
 def test_every_command_explains_itself_with_an_example(command: list[str]) -> None:
     result = run(*command, "--help")
     assert result.exit_code == 0

@@ -187,7 +187,9 @@ def _subscribe(consumer: Any, topics: list[str], listener: Any) -> None:
         consumer.subscribe(topics, listener=listener)
 
 
-class _KafkaPythonListener(kafka.ConsumerRebalanceListener):  # type: ignore[misc]
+class _Listener:
+    """Reports rebalances of either client library."""
+
     def __init__(self, happened: Callable[[str, Iterable[Any]], None]) -> None:
         self._happened = happened
 
@@ -199,6 +201,10 @@ class _KafkaPythonListener(kafka.ConsumerRebalanceListener):  # type: ignore[mis
 
     def on_partitions_lost(self, lost: Iterable[Any]) -> None:
         self._happened("lost", lost)
+
+
+class _KafkaPythonListener(_Listener, kafka.ConsumerRebalanceListener):  # type: ignore[misc]
+    pass
 
 
 class KafkaPythonMember(GroupMember):
@@ -234,15 +240,8 @@ class KafkaPythonMember(GroupMember):
             self.assigned = frozenset()
 
 
-class _AiokafkaListener(aiokafka.ConsumerRebalanceListener):  # type: ignore[misc]
-    def __init__(self, happened: Callable[[str, Iterable[Any]], None]) -> None:
-        self._happened = happened
-
-    def on_partitions_assigned(self, assigned: Iterable[Any]) -> None:
-        self._happened("assigned", assigned)
-
-    def on_partitions_revoked(self, revoked: Iterable[Any]) -> None:
-        self._happened("revoked", revoked)
+class _AiokafkaListener(_Listener, aiokafka.ConsumerRebalanceListener):  # type: ignore[misc]
+    pass
 
 
 class AiokafkaMember(GroupMember):

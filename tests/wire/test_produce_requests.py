@@ -67,7 +67,7 @@ class Refusal(NamedTuple):
 CORRUPT, INVALID, UNKNOWN = ErrorCode.CORRUPT_MESSAGE, ErrorCode.INVALID_RECORD, ErrorCode.UNKNOWN_SERVER_ERROR
 OLD_FORMAT, NO_CODEC = ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT, ErrorCode.UNSUPPORTED_COMPRESSION_TYPE
 MALFORMED = "record 0 of the batch: The record is malformed."
-LEFT_BEHIND = "record 0 of the batch: Bytes are left behind the last record."
+LEFT_BEHIND = "record 0 of the batch: There are bytes after the last record."
 REFUSED: dict[str, Refusal] = {
     "bad crc": Refusal(batch(crc=1), CORRUPT, "A record batch has the CRC 0xd3f2ac75 but says 0x00000001"),
     "last offset delta says more": Refusal(

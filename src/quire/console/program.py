@@ -8,9 +8,9 @@ import signal
 from importlib import import_module
 
 
-def run(place: str) -> None:
-    """Calls the function that `place` names as module:function."""
+def run(entry_point: str) -> None:
+    """Calls the function that `entry_point` names as module:function."""
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # and not ignored by the parent's wish
         signal.signal(signal.SIGINT, signal.SIG_DFL)
-    module, _, function = place.partition(":")
+    module, _, function = entry_point.partition(":")
     getattr(import_module(module), function)()

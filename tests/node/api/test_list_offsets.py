@@ -126,7 +126,8 @@ def test_indexes_that_stay_wrong_end_the_search(monkeypatch: pytest.MonkeyPatch)
 
         finish = run
 
-        def __repr__(self) -> str:
+        @property
+        def subject(self) -> str:
             return "the same"
 
     def find(*_: object) -> None:

@@ -172,7 +172,7 @@ def test_a_timestamp_that_microseconds_cannot_tell_is_refused(native: ModuleType
 @pytest.mark.parametrize(
     ("section", "count", "problem"),
     [
-        (raw_record(0) + b"\x00", 1, "1 bytes are left behind the last record"),
+        (raw_record(0) + b"\x00", 1, "there are 1 bytes after the last record"),
         (raw_record(0)[:-1], 1, "record 0 is broken"),
         (raw_record(0), 2, "record 1 is broken"),
         (b"", 1, "record 0 is broken"),

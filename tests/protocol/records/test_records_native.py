@@ -160,9 +160,9 @@ def test_decode_takes_offsets_with_gaps(native: ModuleType) -> None:
 
 
 def test_decode_refuses_bytes_behind_the_last_record(native: ModuleType) -> None:
-    with pytest.raises(ValueError, match="left behind"):
+    with pytest.raises(ValueError, match="bytes after the last record"):
         native.decode(raw_record(0) + b"\0", 1, 0, 0, None)
-    with pytest.raises(ValueError, match="left behind"):
+    with pytest.raises(ValueError, match="bytes after the last record"):
         native.decode(raw_record(0), -1, 0, 0, None)
 
 

@@ -55,7 +55,8 @@ class Rebuild:
     def __init__(self) -> None:
         self.finished = 0
 
-    def __repr__(self) -> str:
+    @property
+    def subject(self) -> str:
         return "an index"
 
     def run(self) -> None:

@@ -27,14 +27,14 @@ class TemporaryFolder:
     __slots__ = ("_lock", "path")
 
     def __init__(self, prefix: str) -> None:
-        place = tempfile.gettempdir()
-        sweep(place)
-        unnamed = tempfile.mkdtemp(prefix=_UNNAMED + prefix, dir=place)
+        parent = tempfile.gettempdir()
+        sweep(parent)
+        unnamed = tempfile.mkdtemp(prefix=_UNNAMED + prefix, dir=parent)
         try:
             self._lock = _lock(unnamed)
         except OSError:  # a file system without locks on folders, where no sweep can lock it either
             self._lock = -1
-        self.path = os.path.join(place, os.path.basename(unnamed).removeprefix(_UNNAMED))
+        self.path = os.path.join(parent, os.path.basename(unnamed).removeprefix(_UNNAMED))
         os.rename(unnamed, self.path)
 
     def remove(self) -> None:
@@ -44,15 +44,15 @@ class TemporaryFolder:
             self._lock = -1
 
 
-def sweep(place: str) -> None:
-    """Removes folders that killed processes have left in `place`. Ignores errors: the folders do no harm."""
+def sweep(parent: str) -> None:
+    """Removes folders that killed processes have left in `parent`. Ignores errors: the folders do no harm."""
     try:
-        names = [name for name in os.listdir(place) if _LEFT_OVER.fullmatch(name)]
+        names = [name for name in os.listdir(parent) if _LEFT_OVER.fullmatch(name)]
     except OSError:
         return
     for name in names:
         try:
-            _remove_if_abandoned(os.path.join(place, name))
+            _remove_if_abandoned(os.path.join(parent, name))
         except OSError:
             continue
 

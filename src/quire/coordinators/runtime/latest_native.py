@@ -95,5 +95,5 @@ def _remember_batch(
         position = stop
         count -= 1
     if position != end:
-        raise ValueError("bytes are left behind the last record")
+        raise ValueError("there are bytes after the last record")
     return 0

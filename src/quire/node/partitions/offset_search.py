@@ -54,8 +54,8 @@ class _Search:
         directory = self._hosted.directory_of[self._partition]
         if isinstance(error, LongSearchError):
             directory.searcher.search(error.search, self._continue, self._refuse)
-        elif (check := repr(error.check)) not in self._checked:
-            self._checked.add(check)
+        elif (subject := error.check.subject) not in self._checked:
+            self._checked.add(subject)
             directory.checker.check(error.check, lambda: self._continue(self._searched))
         else:
             self._complete(ApiError(ErrorCode.KAFKA_STORAGE_ERROR, f"{self._partition} has wrong indexes"))

@@ -212,7 +212,7 @@ def _timestamps(header: BatchHeader) -> tuple[int, bool]:
 
 def _unreadable(header: BatchHeader, status: int, index: int, left_bytes: int) -> InvalidRecords:
     if status == LEFTOVER:
-        problem = f"{left_bytes} bytes are left behind the last record"
+        problem = f"there are {left_bytes} bytes after the last record"
     elif status == WRONG_TIMESTAMP:
         problem = f"the timestamp of record {index} is not one that microseconds in 64 bits can tell"
     else:

@@ -43,19 +43,19 @@ def _fill_tables() -> cython.void:
 @cython.cfunc
 def _fill_skips() -> cython.void:
     """Computed from each single bit: a checksum over zeros is the sum of those of its bits."""
-    place: cython.int
+    byte: cython.int
     index: cython.int
     bit: cython.int
     _zero: cython.Py_ssize_t
     value: cython.uint
-    for place in range(4):
-        _skips[256 * place] = 0
+    for byte in range(4):
+        _skips[256 * byte] = 0
         for bit in range(8):
-            value = cython.cast(cython.uint, 1) << (8 * place + bit)
+            value = cython.cast(cython.uint, 1) << (8 * byte + bit)
             for _zero in range(_STRETCH):
                 value = (value >> 8) ^ _tables[value & 0xFF]
             for index in range(1 << bit):
-                _skips[256 * place + (1 << bit) + index] = value ^ _skips[256 * place + index]
+                _skips[256 * byte + (1 << bit) + index] = value ^ _skips[256 * byte + index]
 
 
 if cython.compiled:

@@ -438,5 +438,5 @@ def decode(
         records.append(Record(base_offset + offset_delta, timestamp, key, value, headers))
         position = stop
     if position != end:
-        raise ValueError(f"{end - position} bytes are left behind the last record")
+        raise ValueError(f"there are {end - position} bytes after the last record")
     return records

@@ -151,7 +151,7 @@ def _check_records(
     code = ErrorCode.INVALID_RECORD
     while found != OK:
         if found == LEFTOVER:
-            errors.append((index - 1, "Bytes are left behind the last record."))
+            errors.append((index - 1, "There are bytes after the last record."))
             break
         if found == NO_KEY:
             errors.append((index, "A compacted topic cannot take a record without a key."))

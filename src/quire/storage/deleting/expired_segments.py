@@ -66,9 +66,9 @@ class ExpiredSegments:
             with self._guarded():
                 expired = log.find_expired(high_watermark, self._clock.now_ms())
         except NotCheckedError as error:
-            name = repr(error.check)
-            if name not in checked:
-                again = checked | {name}
+            subject = error.check.subject
+            if subject not in checked:
+                again = checked | {subject}
                 self._check(error.check, lambda: self._look_again(key, log, high_watermark, more, again))
             return
         if expired is not None:

@@ -47,7 +47,8 @@ class TransactionIndexRebuild:
         self._twins = [each.twin(_Twin, IndexCache()) for each in segments.between(first_offset, end_offset)]
         self._aborted: list[AbortedTransaction] | None = None
 
-    def __repr__(self) -> str:
+    @property
+    def subject(self) -> str:
         return f"the transaction index of {self._segment.path} from offset {self._twins[0].base_offset} on"
 
     def run(self) -> None:

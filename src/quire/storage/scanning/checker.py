@@ -16,23 +16,23 @@ class Checker:
 
     def check(self, check: ReadCheck, then: Then) -> None:
         """Calls `then` when the check has ended: the range is intact, damaged, or cannot be read."""
-        key = repr(check)
-        if key in self._waiting:
-            self._waiting[key].append(then)
+        subject = check.subject
+        if subject in self._waiting:
+            self._waiting[subject].append(then)
             return
-        self._waiting[key] = [then]
-        self._jobs.submit(check.run, lambda _: self._done(key, check), lambda error: self._not_done(key, error))
+        self._waiting[subject] = [then]
+        self._jobs.submit(check.run, lambda _: self._done(subject, check), lambda error: self._not_done(subject, error))
 
-    def _done(self, key: str, check: ReadCheck) -> None:
+    def _done(self, subject: str, check: ReadCheck) -> None:
         check.finish()
-        self._go_on(key)
+        self._go_on(subject)
 
-    def _not_done(self, key: str, error: Exception) -> None:
+    def _not_done(self, subject: str, error: Exception) -> None:
         # The event loop closed the file because its segment was deleted. The next read finds another segment.
         if not (isinstance(error, OSError) and error.errno == errno.EBADF):
             self._failed(error)
-        self._go_on(key)
+        self._go_on(subject)
 
-    def _go_on(self, key: str) -> None:
-        for then in self._waiting.pop(key):
+    def _go_on(self, subject: str) -> None:
+        for then in self._waiting.pop(subject):
             then()

@@ -48,6 +48,11 @@ class _Doubt(NamedTuple):
 class ReadCheck(Protocol):
     """What a job has to do before a read can be repeated: a `RangeCheck`, or the rebuilding of indexes."""
 
+    @property
+    def subject(self) -> str:
+        """What is checked or rebuilt, in words; equal for two checks that do the same work."""
+        ...
+
     def run(self) -> None:
         """Blocks: runs in a job."""
 
@@ -59,7 +64,7 @@ class NotCheckedError(Exception):
     """The requested bytes have to be checked first."""
 
     def __init__(self, check: ReadCheck) -> None:
-        super().__init__(f"{check} has not been checked yet")
+        super().__init__(f"{check.subject} has not been checked yet")
         self.check = check
 
 
@@ -136,7 +141,8 @@ class RangeCheck:
         """Where the first batch begins that is not known to be intact."""
         self.damage: DamagedBatchError | None = None
 
-    def __repr__(self) -> str:
+    @property
+    def subject(self) -> str:
         return f"{self._file.path} from position {self.position} on"
 
     def run(self) -> None:

@@ -30,7 +30,8 @@ class IndexRebuild:
         self._scratch = segment.twin(_Scratch, IndexCache())
         self._scratch.damages = []
 
-    def __repr__(self) -> str:
+    @property
+    def subject(self) -> str:
         return f"the indexes of {self._segment.path} with {self._scratch.size} bytes"
 
     def run(self) -> None:
