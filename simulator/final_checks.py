@@ -75,7 +75,7 @@ class FinalChecks:
         """Changes have ended, so every node gets the same metadata."""
         what = "the same metadata on every node"
         self._stepper.run_until(lambda: self._white_box.agree, FINISH_LIMIT_MS, what)
-        self._white_box.look_at_end(self._stepper.now_ms)
+        self._white_box.check_at_end(self._stepper.now_ms)
         for scribe in self._scribes:
             scribe.check_kept()
         if self._operator is not None:

@@ -36,7 +36,7 @@ MUTANTS = (
     ),
     Mutant(
         "a diverging metadata log is not truncated",
-        "quire.raft.roles.leader:Leader._where_logs_part",
+        "quire.raft.roles.leader:Leader._divergence",
         "if agreed.epoch == request.last_epoch and request.offset <= agreed.offset:",
         "if request.offset <= log.end_offset:",
         quorum=True,

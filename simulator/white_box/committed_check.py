@@ -35,7 +35,7 @@ class Reader(NamedTuple):
 
 
 class Looked(NamedTuple):
-    """What a look depends on: if all of it is as before, the log has nothing new that is committed."""
+    """What a check depends on: if all of it is as before, the log has nothing new that is committed."""
 
     life: Life
     high_watermark: int
@@ -43,7 +43,7 @@ class Looked(NamedTuple):
     """In the folder."""
     last: str
     changes: int
-    """Of the last segment, in which the look ended."""
+    """Of the last segment, in which the check ended."""
 
     def is_still(self, life: Life, high_watermark: int, names: Sequence[str], disk: SimDisk) -> bool:
         return (
@@ -63,8 +63,8 @@ class CommittedCheck:
         self._digests: dict[int, tuple[str, str]] = {}
         self.compared = 0
 
-    def look(self, life: Life, disk: SimDisk, folder: str, high_watermark: int) -> None:
-        """Compares what a node has committed since the last look."""
+    def check(self, life: Life, disk: SimDisk, folder: str, high_watermark: int) -> None:
+        """Compares what a node has committed since the last check."""
         path = f"{folder}/{FOLDER}"
         names = disk.peek_names(path)
         looked = self._looked.get(life.node)

@@ -13,7 +13,7 @@ class PartitionCheck:
     def __init__(self) -> None:
         self._leaders: dict[tuple[bytes, int, int], str] = {}
 
-    def look(self, node: str, partitions: Iterable[Partition]) -> None:
+    def check(self, node: str, partitions: Iterable[Partition]) -> None:
         for partition in partitions:
             if partition.leader is not None:
                 self.leads(node, partition, partition.leader.leader_epoch)

@@ -19,7 +19,7 @@ class QuorumCheck:
         self._controllers: dict[int, str] = {}
         self._high_watermarks: dict[str, tuple[Life, int]] = {}
 
-    def look(self, life: Life, log: MetadataLog, *, has_controller: bool) -> None:
+    def check(self, life: Life, log: MetadataLog, *, has_controller: bool) -> None:
         if log.leader_id is not None:
             self.believes(life.node, log.epoch, log.leader_id)
         if has_controller:

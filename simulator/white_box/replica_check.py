@@ -34,7 +34,7 @@ class ReplicaCheck:
         self._next_ms = 0.0
         self.compared = 0
 
-    def look(self, newest: Mapping[Key, PartitionImage], now_ms: float) -> None:
+    def check(self, newest: Mapping[Key, PartitionImage], now_ms: float) -> None:
         hosts = hosts_of(self._machines)
         compares = now_ms >= self._next_ms
         if compares:
@@ -50,7 +50,7 @@ class ReplicaCheck:
             if compares and not is_compacted(book.topic):
                 self._compare(book, image, replicas)
 
-    def look_at_end(self, newest: Mapping[Key, PartitionImage]) -> None:
+    def check_at_end(self, newest: Mapping[Key, PartitionImage]) -> None:
         """Changes have ended, and everything works: every log is compared from its start."""
         hosts = hosts_of(self._machines)
         for book in self._ledger.live_partitions():

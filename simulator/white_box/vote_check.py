@@ -17,7 +17,7 @@ class VoteCheck:
     def __init__(self) -> None:
         self._elections: dict[ReplicaKey, Election] = {}
 
-    def look(self, log: MetadataLog) -> None:
+    def check(self, log: MetadataLog) -> None:
         assert log._core is not None
         if not log._stopped and not log.waits_for_room:  # otherwise the node may know what is not on disk yet
             self.knows(log.key, log._core.role.election)

@@ -20,7 +20,7 @@ class VoterCheck:
         self._committed: dict[int, tuple[ControlState, str]] = {}
         """Per offset, the state below it and the node that had it first."""
 
-    def look(self, node: str, log: MetadataLog) -> None:
+    def check(self, node: str, log: MetadataLog) -> None:
         assert log._core is not None
         history = log._core.control
         for before, after in pairwise(history.since(0)):

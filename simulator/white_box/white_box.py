@@ -66,14 +66,14 @@ class WhiteBox:
             self._leaders.follow()
         if now_ms >= self._next_ms:
             self._next_ms = now_ms + INTERVAL_MS
-            self.look(now_ms)
+            self.check(now_ms)
 
     def ended(self, machine: Machine, death: Death, flushed: Flushed) -> None:
         """A node of a cluster has ended."""
         assert self._leaders is not None
         self._leaders.ended(machine.name, flushed, power_lost=death.loses_power)
 
-    def look(self, now_ms: float) -> None:
+    def check(self, now_ms: float) -> None:
         """What may be wrong at any time."""
         for machine in self._machines:
             node = machine.node
@@ -81,11 +81,11 @@ class WhiteBox:
                 continue
             self._ledger.counts.checks += 1
             log = node.metadata.log
-            self.quorum.look(machine.life, log, has_controller=node.metadata.active is not None and log.is_leader)
-            self.votes.look(log)
-            self.voters.look(machine.name, log)
-            self.committed.look(machine.life, machine.disk, node.config.metadata_log_dir, log.high_watermark)
-            self.partitions.look(machine.name, node.partitions)
+            self.quorum.check(machine.life, log, has_controller=node.metadata.active is not None and log.is_leader)
+            self.votes.check(log)
+            self.voters.check(machine.name, log)
+            self.committed.check(machine.life, machine.disk, node.config.metadata_log_dir, log.high_watermark)
+            self.partitions.check(machine.name, node.partitions)
             self.happenings.logs(machine.life, node.partitions)
             self.happenings.snapshots(machine.name, machine.disk, f"{node.config.metadata_log_dir}/{FOLDER}")
             image = node.image
@@ -93,17 +93,17 @@ class WhiteBox:
                 self._digested[machine.name] = image.offset
                 self.committed.has_image(machine.name, image.offset, image_digest(image))
         if self._leaders is not None:
-            self._replicas.look(self._leaders.newest, now_ms)
+            self._replicas.check(self._leaders.newest, now_ms)
 
-    def look_at_end(self, now_ms: float) -> None:
+    def check_at_end(self, now_ms: float) -> None:
         """All nodes work and nothing changes: they must have the same image, and replicas the same logs."""
-        self.look(now_ms)
+        self.check(now_ms)
         for machine in self._machines:
             assert machine.node is not None
             image = machine.node.image
             self.committed.has_image(machine.name, image.offset, image_digest(image))
         if self._leaders is not None:
-            self._replicas.look_at_end(self._leaders.newest)
+            self._replicas.check_at_end(self._leaders.newest)
 
     @property
     def is_fully_replicated(self) -> bool:

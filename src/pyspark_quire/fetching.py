@@ -63,7 +63,7 @@ def _fetch_past_loss(
 ) -> Iterator[Fetched]:
     refused: ApiError | None = None
     for _ in range(_REFUSED_MOST):
-        part, position = _what_is_left(client, options, part, position, loss)
+        part, position = _remaining_part(client, options, part, position, loss)
         if position >= part.end:
             return
         try:
@@ -131,7 +131,7 @@ def _end_too_early(client: BlockingClient, parts: Sequence[Range], patience_ms: 
     return any(extent[part.topic_partition].latest < part.end for part in parts)
 
 
-def _what_is_left(
+def _remaining_part(
     client: BlockingClient, options: Options, part: Range, position: int, loss: LossPolicy
 ) -> tuple[Range, int]:
     """The rest of a range, and where to start; raises if records are lost, unless the user accepts that."""

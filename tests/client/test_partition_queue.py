@@ -116,7 +116,7 @@ def test_only_a_gap_in_front_of_the_oldest_batch_is_the_brokers_doing() -> None:
 
 def test_a_rest_is_kept() -> None:
     queue, _ = queue_of(1)
-    queue.rest_until_ms = 500
+    queue.backoff_until_ms = 500
     assert not queue.sendable(1, FIRST, 499)
     assert queue.sendable(1, FIRST, 500)
 

@@ -1,4 +1,4 @@
-"""What the listener of the metadata log is told of leaders, and when this node counts as the leader for it."""
+"""What the listener of the metadata log is reported of leaders, and when this node counts as the leader for it."""
 
 from collections.abc import Callable, Sequence
 from types import SimpleNamespace
@@ -7,7 +7,7 @@ from typing import cast
 import pytest
 
 from quire.raft.core import RaftCore
-from quire.raft.log_listener import ToldLeader
+from quire.raft.log_listener import ReportedLeader
 from quire.raft.log_store import CommittedBatch
 from quire.raft.snapshot_file import Snapshot
 from quire.raft.snapshot_taker import SnapshotContent
@@ -33,7 +33,7 @@ class Listener:
 
 
 def core(leader_id: int | None, epoch: int, epoch_start_offset: int = 0) -> RaftCore:
-    """What `ToldLeader` reads of the core."""
+    """What `ReportedLeader` reads of the core."""
     state = SimpleNamespace(
         is_leader=leader_id == OWN_ID, leader_id=leader_id, epoch=epoch, epoch_start_offset=epoch_start_offset
     )
@@ -46,44 +46,44 @@ def listener() -> Listener:
 
 
 @pytest.fixture
-def told(listener: Listener) -> ToldLeader:
-    return ToldLeader(OWN_ID, listener)
+def reported(listener: Listener) -> ReportedLeader:
+    return ReportedLeader(OWN_ID, listener)
 
 
-def test_each_leader_is_reported_once(listener: Listener, told: ToldLeader) -> None:
+def test_each_leader_is_reported_once(listener: Listener, reported: ReportedLeader) -> None:
     for leader_id, epoch in ((2, 5), (2, 5), (None, 6), (2, 7)):
-        told.tell(leader_id, epoch)
+        reported.report(leader_id, epoch)
     assert listener.leaders == [(2, 5), (None, 6), (2, 7)]
 
 
 def test_this_node_leads_for_the_listener_only_after_the_start_of_its_term_is_delivered(
-    listener: Listener, told: ToldLeader
+    listener: Listener, reported: ReportedLeader
 ) -> None:
     leading = core(OWN_ID, 8, epoch_start_offset=40)
-    told.delivered(leading, 40)
-    assert (listener.leaders, told.is_this_node(leading)) == ([], False)
-    told.delivered(leading, 41)
-    assert (listener.leaders, told.is_this_node(leading)) == ([(OWN_ID, 8)], True)
+    reported.delivered(leading, 40)
+    assert (listener.leaders, reported.is_this_node(leading)) == ([], False)
+    reported.delivered(leading, 41)
+    assert (listener.leaders, reported.is_this_node(leading)) == ([(OWN_ID, 8)], True)
 
 
-def test_a_follower_does_not_report_itself(listener: Listener, told: ToldLeader) -> None:
-    told.delivered(core(2, 8), 41)
+def test_a_follower_does_not_report_itself(listener: Listener, reported: ReportedLeader) -> None:
+    reported.delivered(core(2, 8), 41)
     assert listener.leaders == []
 
 
-def test_the_end_of_a_term_is_reported_at_once(listener: Listener, told: ToldLeader) -> None:
+def test_the_end_of_a_term_is_reported_at_once(listener: Listener, reported: ReportedLeader) -> None:
     leading = core(OWN_ID, 8)
-    told.delivered(leading, 1)
-    told.end_term(leading)
+    reported.delivered(leading, 1)
+    reported.end_term(leading)
     assert listener.leaders == [(OWN_ID, 8)], "the term has not ended"
-    told.end_term(core(3, 9))
+    reported.end_term(core(3, 9))
     assert listener.leaders == [(OWN_ID, 8), (3, 9)]
 
 
-def test_a_next_term_of_this_node_begins_without_a_leader(listener: Listener, told: ToldLeader) -> None:
+def test_a_next_term_of_this_node_begins_without_a_leader(listener: Listener, reported: ReportedLeader) -> None:
     """The listener first has to get everything from before that term."""
-    told.delivered(core(OWN_ID, 8), 1)
+    reported.delivered(core(OWN_ID, 8), 1)
     again = core(OWN_ID, 9, epoch_start_offset=50)
-    told.end_term(again)
+    reported.end_term(again)
     assert listener.leaders == [(OWN_ID, 8), (None, 9)]
-    assert not told.is_this_node(again)
+    assert not reported.is_this_node(again)

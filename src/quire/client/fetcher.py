@@ -49,13 +49,13 @@ class Position:
 
     __slots__ = (
         "backoff",
+        "backoff_until_ms",
         "buffered_bytes",
         "end",
         "fetching",
         "halted",
         "offset",
         "pieces",
-        "rest_until_ms",
         "topic_partition",
     )
 
@@ -67,7 +67,7 @@ class Position:
         self.buffered_bytes = 0
         self.fetching = False
         self.halted = False  # fetching met an error, which is reported when all pieces are taken
-        self.rest_until_ms = 0.0
+        self.backoff_until_ms = 0.0
         self.backoff = backoff
 
     @property
@@ -192,7 +192,7 @@ class Fetcher:
                 self._ask(leader, positions, self._config.prefetch_bytes // len(by_leader))
 
     def _busy(self, position: Position) -> bool:
-        return position.fetching or position.halted or self._clock.monotonic_ms() < position.rest_until_ms
+        return position.fetching or position.halted or self._clock.monotonic_ms() < position.backoff_until_ms
 
     def _ask(self, leader: int, positions: list[Position], share_bytes: int) -> None:
         """Fetches from a leader as much as fits into its share of the budget."""
@@ -214,7 +214,7 @@ class Fetcher:
         if any(position.fetching or position.halted for position in positions):
             return 0
         now_ms = self._clock.monotonic_ms()
-        rests_ms = [position.rest_until_ms - now_ms for position in positions if position.rest_until_ms > now_ms]
+        rests_ms = [position.backoff_until_ms - now_ms for position in positions if position.backoff_until_ms > now_ms]
         return min([self._config.max_wait_ms, *map(math.ceil, rests_ms)])
 
     def _fetch(self, leader: int, positions: list[Position], max_bytes: int, max_wait_ms: int) -> None:
@@ -347,7 +347,7 @@ class Fetcher:
 
     def _rest(self, position: Position) -> None:
         delay_ms = position.backoff.next_ms()
-        position.rest_until_ms = self._clock.monotonic_ms() + delay_ms
+        position.backoff_until_ms = self._clock.monotonic_ms() + delay_ms
         self._clock.call_later(delay_ms + 1, self.pump)
 
     def _refreshed(self, outcome: Exception | None) -> None:

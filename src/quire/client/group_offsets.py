@@ -173,7 +173,7 @@ def set_offsets(
         group_id,
         request,
         OffsetCommitResponse,
-        lambda answer: _asks_again(part.error_code for topic in answer.topics for part in topic.partitions),
+        lambda answer: _retriable_error(part.error_code for topic in answer.topics for part in topic.partitions),
         versions=COMMIT_BY_NAME,
     )
     refusal = _refusal if member == OUTSIDER else _refusal_of_a_member
@@ -205,7 +205,7 @@ def delete_offsets(
         group_id,
         request,
         OffsetDeleteResponse,
-        lambda answer: _asks_again([answer.error_code]),
+        lambda answer: _retriable_error([answer.error_code]),
     )
     failed = _refusal(response.error_code, group_id, f"no offset of group {group_id} was deleted")
     if failed is not None:
@@ -219,7 +219,7 @@ def delete_offsets(
     }
 
 
-def _asks_again(codes: Iterable[int]) -> ErrorCode:
+def _retriable_error(codes: Iterable[int]) -> ErrorCode:
     return next((ErrorCode(code) for code in codes if code in ASK_AGAIN), ErrorCode.NONE)
 
 

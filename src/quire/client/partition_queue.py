@@ -26,11 +26,11 @@ class PartitionQueue:
         "_identity",
         "_introduced",
         "_next_sequence",
+        "backoff_until_ms",
         "in_flight",
         "leader",
         "open",
         "ready",
-        "rest_until_ms",
         "topic_partition",
     )
 
@@ -40,7 +40,7 @@ class PartitionQueue:
         self.ready: deque[Batch] = deque()
         self.in_flight: list[Batch] = []
         self.leader = -1
-        self.rest_until_ms = 0.0
+        self.backoff_until_ms = 0.0
         self._identity: Identity | None = None
         self._introduced = False
         self._next_sequence = 0
@@ -59,7 +59,7 @@ class PartitionQueue:
 
     def sendable(self, leader: int, identity: Identity | None, now_ms: float) -> bool:
         """Whether the next batch may be sent to this leader now, with this identity (None: not idempotent)."""
-        if not self.ready or now_ms < self.rest_until_ms:
+        if not self.ready or now_ms < self.backoff_until_ms:
             return False
         if not self.in_flight:
             return True

@@ -346,20 +346,20 @@ class Producer:
             self._start_over(queue, verdict.error)
         error = verdict.error
         if verdict.retry and self._clock.monotonic_ms() >= batch.deadline_ms:
-            error = self._late(error)
+            error = self._timeout_error(error)
         elif verdict.retry and queue.retry(batch, uncertain=verdict.uncertain):
-            self._rest(queue)
+            self._back_off(queue)
             return
         queue.given_up(batch)
         self._give_up(queue, batch, error)
 
-    def _rest(self, queue: PartitionQueue) -> None:
+    def _back_off(self, queue: PartitionQueue) -> None:
         """Waits for the back-off before a refused partition is retried."""
         backoff = self._backoffs.get(queue.topic_partition)
         if backoff is None:
             backoff = self._backoffs[queue.topic_partition] = Backoff(self._cluster.random)
         delay_ms = backoff.next_ms()
-        queue.rest_until_ms = self._clock.monotonic_ms() + delay_ms
+        queue.backoff_until_ms = self._clock.monotonic_ms() + delay_ms
         self._waiting[queue.topic_partition] = queue
         self._clock.call_later(delay_ms + 1, self._schedule)
 
@@ -402,7 +402,7 @@ class Producer:
             for flushed in flushes:
                 flushed.complete(None)
 
-    def _late(self, error: Exception | None) -> TimedOutError:
+    def _timeout_error(self, error: Exception | None) -> TimedOutError:
         limit = f"not delivered within {self.config.delivery_timeout_ms / 1000:g} s"
         return TimedOutError(limit if error is None else f"{limit}; the last error was: {error}")
 
@@ -411,7 +411,7 @@ class Producer:
         now_ms = self._clock.monotonic_ms()
         for queue in self._queues.values():
             for batch in queue.expire(now_ms):
-                self._give_up(queue, batch, self._late(None))
+                self._give_up(queue, batch, self._timeout_error(None))
         self._sweeping = self._undelivered > 0
         if self._sweeping:
             self._clock.call_later(SWEEP_MS, self._sweep)

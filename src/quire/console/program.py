@@ -10,7 +10,7 @@ from importlib import import_module
 
 def run(entry_point: str) -> None:
     """Calls the function that `entry_point` names as module:function."""
-    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # and not ignored by the parent's wish
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # not if the parent process ignores the signal
         signal.signal(signal.SIGINT, signal.SIG_DFL)
     module, _, function = entry_point.partition(":")
     getattr(import_module(module), function)()

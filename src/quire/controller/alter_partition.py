@@ -5,7 +5,7 @@ committed, and only then may the leader count the smaller ISR. Leader epoch and 
 leader has seen; a change of any other state is refused, so a leader that was replaced, or whose request arrives late,
 changes nothing. A replica joins the ISR only with the broker epoch with which it fetched (KIP-903): after a restart
 it may have lost what it had. Nor does it join if its directory has failed, or before its broker has reported its new
-directory: with that report it would lose its place again, as a new and empty one.
+directory: that report says that the replica is new and empty, so it would leave the ISR again.
 """
 
 from quire.config.broker_config import BrokerConfig
@@ -67,8 +67,8 @@ def _alter(
         _check_members(image, partition, members)
     except ApiError:
         if image.brokers[broker_id].is_active:
-            # An earlier request for the same may arrive when the member is eligible again. With another partition
-            # epoch it is refused then, and the leader need not wait for its result.
+            # A delayed copy of this request may arrive when the member is eligible again. A new partition epoch makes
+            # sure that it is refused then, so the leader need not wait for its result.
             yield [_without_change(topic_id, wanted.partition_index, partition)]
         raise
     # In another order it is the same ISR, and needs no record.

@@ -178,7 +178,7 @@ class Connection:
         self._count_queued(0, 0)
         if self._behind:
             self._behind = False
-            self._go_on()
+            self._continue()
 
     def closed(self, reason: str) -> None:
         self.ended = True
@@ -264,9 +264,9 @@ class Connection:
         if self.ending:
             self._close_if_answered()
         else:
-            self._go_on()
+            self._continue()
 
-    def _go_on(self) -> None:
+    def _continue(self) -> None:
         if self.parked or self._behind or self.starved or self.yielded or self.ending:
             return
         if self._disconnected:
@@ -287,7 +287,7 @@ class Connection:
 
     def take_turn(self) -> None:
         self.yielded = False
-        self._go_on()
+        self._continue()
 
     def take_turn_disconnected(self) -> None:
         self.yielded = False
@@ -371,7 +371,7 @@ class Connection:
         self._owner.connection_closed(self)
 
     def fail(self, reason: str, kind: str | None = None, *, now: bool = False) -> None:
-        self._owner.complaints.warning(
+        self._owner.throttled_log.warning(
             "closing the connection from %s: %s", self.info.peer, reason, kind=f"closing a connection: {kind or reason}"
         )
         self.ending = True
@@ -379,7 +379,7 @@ class Connection:
             self.abort()
 
     def fail_on_bug(self) -> None:
-        self._owner.complaints.exception(
+        self._owner.throttled_log.exception(
             "closing the connection from %s: its request could not be handled", self.info.peer
         )
         self.ending = True

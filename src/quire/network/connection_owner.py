@@ -18,7 +18,7 @@ class ConnectionOwner(Protocol):
     limits: Limits
     counters: Counters
     clock: Clock
-    complaints: ThrottledLog
+    throttled_log: ThrottledLog
     pool: BufferPool
     turns: Turns
     handle: Handle

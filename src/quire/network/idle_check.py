@@ -46,6 +46,6 @@ class IdleCheck:
             next_ms = idle_ms_max / _CHECKS_PER_PERIOD if idle_ms_max >= 0 else _NO_LIMIT_CHECK_MS
             self._timer = self._owner.clock.call_later(max(next_ms, 1), self._check)
             return
-        log = self._owner.complaints.warning if connection.owes_bytes else _log.debug
+        log = self._owner.throttled_log.warning if connection.owes_bytes else _log.debug
         log("closing the connection from %s: idle for %d ms", connection.info.peer, idle_ms_max)
         connection.abort()

@@ -33,9 +33,9 @@ class Reclaim:
         if not self._awake:
             self._awake = True
             # Not within the call of the connection that waits: freed memory would call back into it.
-            self._clock.call_soon(self._look)
+            self._clock.call_soon(self._check)
 
-    def _look(self) -> None:
+    def _check(self) -> None:
         now_ms = self._clock.monotonic_ms()
         # Connections that wait for memory themselves are not read, so they cannot send faster.
         holders = [each for each in self._connections() if each.frames.large_bytes and not each.starved]
@@ -49,7 +49,7 @@ class Reclaim:
                 # The buffer is empty: nothing has come since it was allocated.
                 holder.frames.release()
         if self._pool.is_short:
-            self._clock.call_later(_LOOK_AGAIN_MS, self._look)
+            self._clock.call_later(_LOOK_AGAIN_MS, self._check)
         else:
             self._awake = False
 

@@ -40,7 +40,7 @@ class Server:
         self.handle = handle
         self.matters = matters
         self.turns = Turns(clock)
-        self.complaints = ThrottledLog(_log, clock)
+        self.throttled_log = ThrottledLog(_log, clock)
         self.limits = limits if limits is not None else Limits()
         self.counters = Counters()
         self.pool = BufferPool(self.limits.request_memory_bytes_max)
@@ -90,7 +90,7 @@ class Server:
             try:
                 self._disconnected(info)
             except Exception:
-                self.complaints.exception("the node failed to handle the end of the connection from %s", info.peer)
+                self.throttled_log.exception("the node failed to handle the end of the connection from %s", info.peer)
         if self._stopped is not None and not self._connections:
             if self._deadline is not None:
                 self._deadline.cancel()

@@ -1,8 +1,8 @@
 """Which replica a consumer should read from: one in its own rack, if the operator wants that (KIP-392).
 
 With `replica.selector.class` set to Kafka's RackAwareReplicaSelector, the leader sends a consumer that names its rack
-to the replica of that rack which has copied the most. Its own rack is as good. The replica must be up and have the
-offset that the consumer wants to read.
+to the replica of that rack which has copied the most. That replica must be up and have the offset that the consumer
+wants to read. Consumers in the leader's own rack read from the leader.
 """
 
 from typing import TYPE_CHECKING

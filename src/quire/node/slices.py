@@ -105,7 +105,7 @@ class Slices:
             return end.value  # type: ignore[no-any-return]
         if may_be_abandoned:
             task.result.on_abandoned = task.abandon
-        self._go_on(task, waits_for, self._waiting)
+        self._wait_for_turn(task, waits_for, self._waiting)
         return task.result
 
     def _advance_at_once(self, task: "_Task[Any]") -> Pending[Any] | None:
@@ -118,7 +118,7 @@ class Slices:
             self._idle_since_ms = ended_ms = clock.monotonic_ms()
             self._at_once_ms = max(0.0, left_ms - (ended_ms - began_ms))
 
-    def _go_on(self, task: "_Task[Any]", waits_for: Pending[Any] | None, queue: "deque[_Task[Any]]") -> None:
+    def _wait_for_turn(self, task: "_Task[Any]", waits_for: Pending[Any] | None, queue: "deque[_Task[Any]]") -> None:
         """Queues the task for its next slice, or continues it as soon as the value that it waits for is there."""
         if task.abandoned:
             task.abandon()
@@ -127,7 +127,7 @@ class Slices:
             self._schedule()
         else:
             task.waits_for = waits_for
-            waits_for.when_done(lambda _: self._continue(task, self._waiting, self._advance_at_once))
+            waits_for.when_done(lambda _: self._advance(task, self._waiting, self._advance_at_once))
 
     def _schedule(self) -> None:
         if not self._scheduled and (self._under_way or self._waiting):
@@ -141,14 +141,14 @@ class Slices:
         task = self._under_way.popleft()
         try:
             if not task.abandoned:
-                self._continue(task, self._under_way, self._advance_in_turn)
+                self._advance(task, self._under_way, self._advance_in_turn)
         finally:
             self._schedule()
 
     def _advance_in_turn(self, task: "_Task[Any]") -> Pending[Any] | None:
         return task.advance(self._clock, self._clock.monotonic_ms() + SLICE_MS)
 
-    def _continue(
+    def _advance(
         self,
         task: "_Task[Any]",
         queue: "deque[_Task[Any]]",
@@ -164,7 +164,7 @@ class Slices:
             log.exception("a request failed unexpectedly")
             task.result.complete_once(ApiError(ErrorCode.UNKNOWN_SERVER_ERROR, "the node failed on this request"))
         else:
-            self._go_on(task, waits_for, queue)
+            self._wait_for_turn(task, waits_for, queue)
 
 
 class _Task(Generic[T]):

@@ -135,7 +135,7 @@ class NodeStart:
         node.dispatcher.answer(config.topology.controller_listeners)
         if config.topology.is_controller:
             self._register_controller()
-        self._first_patience = node.clock.call_later(FIRST_PATIENCE_MS, self._tell_what_is_missing)
+        self._first_patience = node.clock.call_later(FIRST_PATIENCE_MS, self._report_missing)
         self._catch_up()
 
     def _register_controller(self) -> None:
@@ -197,7 +197,7 @@ class NodeStart:
 
         self._node.to_controller.when_up_to_date(CATCH_UP_PATIENCE_MS).when_done(asked)
 
-    def _tell_what_is_missing(self) -> None:
+    def _report_missing(self) -> None:
         if not self._node.progress.is_stopping:
             log.info("waiting for the metadata log: %s", _what_is_missing(self._node.metadata.log))
 

@@ -266,7 +266,7 @@ class ToController:
         self._start(attempt, HIGH_WATERMARK, timeout_ms).when_done(asked)
         return reached
 
-    # --- Here or there
+    # --- Local calls and forwarded requests
 
     def _send(
         self,
@@ -282,17 +282,17 @@ class ToController:
         """`deadline_ms` is that of the first attempt."""
         if deadline_ms is None:
             deadline_ms = self._clock.monotonic_ms() + (timeout_ms if timeout_ms > 0 else self._request_timeout_ms)
-        if self._replica.active is None and self._must_be_here(context):
+        if self._replica.active is None and self._must_be_local(context):
             return completed(refuse(request, not_controller()))
         sender = None if context is None else replace(context)  # A connection reuses its context.
         if self._replica.active is not None:
-            here = command(self._replica.active, request)
-            if self._must_be_here(context):
-                return here
-            if here.done and not says_not_controller(here.value):
-                return here
-            return self._or_elsewhere(
-                here,
+            local = command(self._replica.active, request)
+            if self._must_be_local(context):
+                return local
+            if local.done and not says_not_controller(local.value):
+                return local
+            return self._or_forwarded(
+                local,
                 lambda: self._send(request, command, sender, purpose=purpose, changes=changes, deadline_ms=deadline_ms),
             )
 
@@ -304,7 +304,7 @@ class ToController:
         left_ms = max(0.0, deadline_ms - self._clock.monotonic_ms())
         return self._start(attempt, request, left_ms, then_visible=changes)
 
-    def _or_elsewhere(self, here: Pending[R], send_again: Callable[[], Pending[R]]) -> Pending[R]:
+    def _or_forwarded(self, local: Pending[R], send_again: Callable[[], Pending[R]]) -> Pending[R]:
         """The outcome of a local call, or that of another attempt if this node's term ended before its outcome."""
         answer: Pending[R] = Pending()
 
@@ -314,7 +314,7 @@ class ToController:
             else:
                 answer.complete(response)
 
-        here.when_done(done)
+        local.when_done(done)
         return answer
 
     def _try_once(
@@ -326,7 +326,7 @@ class ToController:
     ) -> Pending[R]:
         if self._replica.active is not None:
             return command(self._replica.active, request)
-        if self._must_be_here(context):
+        if self._must_be_local(context):
             return completed(refuse(request, not_controller()))
         # The controller fences a broker that is silent for a session: half of it leaves time for another attempt.
         timeout_ms = self._config.get_int("broker.session.timeout.ms") / 2
@@ -379,7 +379,7 @@ class ToController:
         sending.send()
         return answer
 
-    def _must_be_here(self, context: Context | None) -> bool:
+    def _must_be_local(self, context: Context | None) -> bool:
         is_from_a_node = context is not None and context.listener in self._controller_listeners
         return is_from_a_node or self._closed
 

@@ -138,9 +138,9 @@ class _Decoder:
             source.line("end = pos + n - 1" if compact else "end = pos + n")
             source.line(f"{target} = {value}")
             source.line("pos = end")
-        self._otherwise_null(field, target, nullable=nullable)
+        self._null_branch(field, target, nullable=nullable)
 
-    def _otherwise_null(self, field: Field, target: str, *, nullable: bool) -> None:
+    def _null_branch(self, field: Field, target: str, *, nullable: bool) -> None:
         with self.source.block("else"):
             self.source.line(f"{target} = None" if nullable else f"raise fail('{field.name} must not be null')")
 
@@ -159,7 +159,7 @@ class _Decoder:
             self._structure(field.structure, inner)
             self._flush()
             source.line(f"{target} = {inner}")
-        self._otherwise_null(field, target, nullable=True)
+        self._null_branch(field, target, nullable=True)
 
     def _array(self, field: Field, target: str, *, nullable: bool) -> None:
         source = self.source
@@ -174,7 +174,7 @@ class _Decoder:
                 source.line(f"raise fail('{field.name} has more elements than bytes')")
             self._take_room()
             self._elements(field, target)
-        self._otherwise_null(field, target, nullable=nullable)
+        self._null_branch(field, target, nullable=nullable)
 
     def _elements(self, field: Field, target: str) -> None:
         source = self.source

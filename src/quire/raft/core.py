@@ -61,7 +61,7 @@ class QuorumView(NamedTuple):
 
 
 class RaftCore:
-    __slots__ = ("_replica", "_role", "_told_to_lead_epoch")
+    __slots__ = ("_epoch_said_to_lead", "_replica", "_role")
 
     def __init__(
         self,
@@ -80,7 +80,7 @@ class RaftCore:
         settings = settings or QuorumSettings()
         self._replica = Replica(key, control, log, random, settings, bootstrap, snapshot_offset)
         self._role: Role | None = None
-        self._told_to_lead_epoch: int | None = None
+        self._epoch_said_to_lead: int | None = None
 
     # --- State
 
@@ -109,7 +109,7 @@ class RaftCore:
     @property
     def is_taken_for_leader(self) -> bool:
         """Whether others say that this replica leads the epoch, which it never did."""
-        return not self.is_leader and self._told_to_lead_epoch == self.epoch
+        return not self.is_leader and self._epoch_said_to_lead == self.epoch
 
     @property
     def high_watermark(self) -> int | None:
@@ -298,22 +298,22 @@ class RaftCore:
         if epoch < own.epoch or (epoch == own.epoch and (leader_id is None or own.leader_id is not None)):
             return False
         if leader_id == self._replica.key.id:
-            self._told_to_lead_epoch = epoch
+            self._epoch_said_to_lead = epoch
         can_follow = leader_id is not None and leader_id != self._replica.key.id
         self._become(Become(Kind.FOLLOWER if can_follow else Kind.UNATTACHED, Election(epoch, leader_id)), now_ms)
         return True
 
-    def _become(self, wish: Become | None, now_ms: float) -> None:
+    def _become(self, change: Become | None, now_ms: float) -> None:
         """Changes roles until one stays. The promises of an election are checked here, and made nowhere else."""
-        while wish is not None:
+        while change is not None:
             before = self.role
-            assert wish.kind in ALLOWED[before.kind], f"{before.kind.value} never becomes {wish.kind.value}"
-            assert before.election.may_become(wish.election), f"{before.election} must not become {wish.election}"
+            assert change.kind in ALLOWED[before.kind], f"{before.kind.value} never becomes {change.kind.value}"
+            assert before.election.may_become(change.election), f"{before.election} must not become {change.election}"
             leader_before = (self.leader_id, before.epoch)
-            if wish.election != before.election:
-                self._replica.emit(PersistElection(wish.election))
+            if change.election != before.election:
+                self._replica.emit(PersistElection(change.election))
             before.left(self._replica)
-            self._role = ROLES[wish.kind](self._replica, wish.election, now_ms, before)
+            self._role = ROLES[change.kind](self._replica, change.election, now_ms, before)
             if (self.leader_id, self.epoch) != leader_before:
                 self._replica.emit(LeaderChanged(self.leader_id, self.epoch))
-            wish = self._role.entered(self._replica, now_ms)
+            change = self._role.entered(self._replica, now_ms)

@@ -26,7 +26,7 @@ from quire.raft.effects import (
     VotersChanged,
 )
 from quire.raft.inbox import Inbox, Reply
-from quire.raft.log_listener import ToldLeader
+from quire.raft.log_listener import ReportedLeader
 from quire.raft.log_store import LogStore
 from quire.raft.log_summary import LogPosition
 from quire.raft.messages import Batch, FetchAnswer, Message
@@ -48,10 +48,10 @@ class EffectRunner:
         "_inbox",
         "_node_id",
         "_outbox",
+        "_reported_leader",
         "_snapshot_fetch",
         "_store",
         "_synced",
-        "_told_leader",
         "leadership_checks",
         "voter_changes",
     )
@@ -68,7 +68,7 @@ class EffectRunner:
         inbox: Inbox,
         outbox: Outbox,
         snapshot_fetch: SnapshotFetch,
-        told_leader: ToldLeader,
+        reported_leader: ReportedLeader,
     ) -> None:
         """`synced` is called with the offset up to which the log is durable, and the `cuts` of the effect."""
         self.voter_changes: PendingAnswers[ApiError] = PendingAnswers()
@@ -84,7 +84,7 @@ class EffectRunner:
         self._inbox = inbox
         self._outbox = outbox
         self._snapshot_fetch = snapshot_fetch
-        self._told_leader = told_leader
+        self._reported_leader = reported_leader
 
     def carry_out(self, effect: Effect) -> None:
         """May raise OSError or MetadataLogError."""
@@ -129,7 +129,7 @@ class EffectRunner:
         log.debug("metadata leader leader=%s epoch=%d", leader_id, epoch)
         if leader_id != self._node_id:
             self._delivery.forget_written()
-            self._told_leader.tell(leader_id, epoch)
+            self._reported_leader.report(leader_id, epoch)
 
     def _send(self, to: int, message: Message) -> None:
         if self._inbox.holds(to):

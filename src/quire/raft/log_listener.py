@@ -2,7 +2,7 @@
 
 The listener may know less than the consensus core: a new leader first has to commit everything before its term, and a
 full disk holds back effects. So who leads the quorum is one question (`RaftCore`), and whether the listener may act as
-the leader is another (`ToldLeader`).
+the leader is another (`ReportedLeader`).
 """
 
 from collections.abc import Callable, Sequence
@@ -35,31 +35,31 @@ class LogListener(Protocol):
         ...
 
 
-class ToldLeader:
+class ReportedLeader:
     """Tells the listener of leaders, each once."""
 
-    __slots__ = ("_listener", "_node_id", "_told")
+    __slots__ = ("_listener", "_node_id", "_reported")
 
     def __init__(self, node_id: int, listener: LogListener) -> None:
         self._node_id = node_id
         self._listener = listener
-        self._told: tuple[int | None, int] = (None, -1)
+        self._reported: tuple[int | None, int] = (None, -1)
 
     def is_this_node(self, core: RaftCore) -> bool:
         """Whether this node leads, and its listener knows."""
-        return core.is_leader and self._told == (self._node_id, core.epoch)
+        return core.is_leader and self._reported == (self._node_id, core.epoch)
 
-    def tell(self, leader_id: int | None, epoch: int) -> None:
-        if self._told != (leader_id, epoch):
-            self._told = (leader_id, epoch)
+    def report(self, leader_id: int | None, epoch: int) -> None:
+        if self._reported != (leader_id, epoch):
+            self._reported = (leader_id, epoch)
             self._listener.leader_changed(leader_id, epoch)
 
     def delivered(self, core: RaftCore, offset: int) -> None:
         """The listener has everything below the offset, which is all that is committed."""
         if core.is_leader and offset > core.epoch_start_offset:
-            self.tell(self._node_id, core.epoch)
+            self.report(self._node_id, core.epoch)
 
     def end_term(self, core: RaftCore) -> None:
         """Tells it at once that a term of this node has ended: a full disk may hold back the effect that says so."""
-        if self._told[0] == self._node_id and not self.is_this_node(core):
-            self.tell(None if core.leader_id == self._node_id else core.leader_id, core.epoch)
+        if self._reported[0] == self._node_id and not self.is_this_node(core):
+            self.report(None if core.leader_id == self._node_id else core.leader_id, core.epoch)

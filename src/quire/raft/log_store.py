@@ -35,7 +35,7 @@ from quire.storage.scanning.damage import DamagedLogError
 FOLDER = f"{CLUSTER_METADATA}-0"
 READ_BYTES = 1 << 20
 KEPT_SNAPSHOTS = 2
-"""Kept whatever the retention: if the newest is damaged, the one before it and the log still have everything."""
+"""Kept regardless of the retention: if the newest is damaged, the one before it and the log still have everything."""
 
 log = logging.getLogger("quire.raft")
 
@@ -258,7 +258,7 @@ class LogStore:
         self._add_snapshot(position)
 
     def _add_snapshot(self, position: LogPosition) -> None:
-        """One may be fetched and taken too, and overtake one that is still being written."""
+        """The same snapshot may be fetched and taken, and a fetched one may overtake one that is being written."""
         if position not in self._snapshots:
             insort(self._snapshots, position, key=lambda each: each.offset)
 

@@ -47,7 +47,7 @@ from quire.raft.effects import (
 )
 from quire.raft.errors import MetadataLogError
 from quire.raft.inbox import Inbox, Reply
-from quire.raft.log_listener import LogListener, ToldLeader
+from quire.raft.log_listener import LogListener, ReportedLeader
 from quire.raft.log_store import CommittedBatch, LogStore
 from quire.raft.log_summary import LogPosition
 from quire.raft.outbox import Outbox, PeerResponse
@@ -116,7 +116,7 @@ class MetadataLog:
         self._snapshot_fetch = SnapshotFetch(
             key, self._step, self._outbox, disk, jobs, self._store.path, listener.prepare_snapshot, self._fail
         )
-        self._told_leader = ToldLeader(key.id, listener)
+        self._reported_leader = ReportedLeader(key.id, listener)
         self._runner = EffectRunner(
             key.id,
             clock,
@@ -127,7 +127,7 @@ class MetadataLog:
             inbox=self._inbox,
             outbox=self._outbox,
             snapshot_fetch=self._snapshot_fetch,
-            told_leader=self._told_leader,
+            reported_leader=self._reported_leader,
         )
         self._effects = EffectQueue(
             clock, directory, carry_out=self._runner.carry_out, then=self._set_timer, failed=self._fail
@@ -140,7 +140,7 @@ class MetadataLog:
     @property
     def is_leader(self) -> bool:
         """Whether appends are accepted: this node leads and its listener knows."""
-        return not self._stopped and self._told_leader.is_this_node(self._raft)
+        return not self._stopped and self._reported_leader.is_this_node(self._raft)
 
     @property
     def leader_id(self) -> int | None:
@@ -363,7 +363,7 @@ class MetadataLog:
         except MetadataLogError as error:
             self._fail(error)
             return []
-        self._told_leader.end_term(self._raft)
+        self._reported_leader.end_term(self._raft)
         self._effects.add(effects)
         return effects
 
@@ -393,7 +393,7 @@ class MetadataLog:
 
     def _delivered(self) -> None:
         """The listener has everything that is committed."""
-        self._told_leader.delivered(self._raft, self._delivery.offset)
+        self._reported_leader.delivered(self._raft, self._delivery.offset)
         self._snapshots.take_if_due()
 
     # --- Snapshots

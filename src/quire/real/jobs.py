@@ -110,17 +110,17 @@ class ThreadJobs:
             wake = len(self._finished) == 1
         if wake:
             try:
-                self._loop.call_soon_threadsafe(self._come_back_all)
+                self._loop.call_soon_threadsafe(self._complete_finished)
             except RuntimeError:
                 _log.warning("the event loop was closed before its jobs were stopped")
 
-    def _come_back_all(self) -> None:
+    def _complete_finished(self) -> None:
         with self._changed:
             finished, self._finished = self._finished, deque()
         for job in finished:
-            self._come_back(job)
+            self._complete(job)
 
-    def _come_back(self, job: _Job) -> None:
+    def _complete(self, job: _Job) -> None:
         if self._stopped:
             return
         try:

@@ -34,7 +34,7 @@ class Shared:
     def __init__(self, loop: asyncio.AbstractEventLoop, jobs: Jobs, clock: Clock) -> None:
         self.loop = loop
         self.jobs = jobs
-        self.complaints = ThrottledLog(_log, clock)
+        self.throttled_log = ThrottledLog(_log, clock)
         self.scratch = memoryview(bytearray(_SCRATCH_BYTES))
         self.hang_ups = HangUps(loop)
         self.sockets = 0
@@ -92,7 +92,7 @@ class SocketTransport:
         self._receiver = receiver
         self._watch_reading()
         try:
-            self._shared.hang_ups.watch(self._socket, self._other_side_hung_up)
+            self._shared.hang_ups.watch(self._socket, self._peer_closed)
         except OSError as error:
             self._end(_reason(error))
 
@@ -204,7 +204,7 @@ class SocketTransport:
             left, self._left = self._left, None
             left()
 
-    def _other_side_hung_up(self, broken: bool) -> None:
+    def _peer_closed(self, broken: bool) -> None:
         self._hung_up = True
         if self._closing and broken:
             self._end("reset by the other side")
@@ -258,7 +258,7 @@ class SocketTransport:
     def _read_failed(self, error: Exception) -> None:
         self._reading_ahead = False
         if not self._ended:
-            self._shared.complaints.error(
+            self._shared.throttled_log.error(
                 "closing the connection from %s: the requested records could not be read: %s", self._peer, error
             )
             self._end(_reason(error))
@@ -266,7 +266,7 @@ class SocketTransport:
     # --- The end
 
     def _receiver_failed(self) -> None:
-        self._shared.complaints.exception("closing the connection from %s: its owner failed", self._peer)
+        self._shared.throttled_log.exception("closing the connection from %s: its owner failed", self._peer)
         self._end("its owner failed")
 
     def _end(self, reason: str) -> None:

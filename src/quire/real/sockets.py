@@ -135,7 +135,7 @@ class SocketListener:
         try:
             receiver = self._accept(transport)
         except Exception:
-            self._shared.complaints.exception("refusing the connection from %s: its owner failed", transport.peer)
+            self._shared.throttled_log.exception("refusing the connection from %s: its owner failed", transport.peer)
             receiver = None
         if receiver is None:
             transport.abort()
@@ -145,7 +145,7 @@ class SocketListener:
     def _back_off(self, reason: str) -> None:
         if not self._exhausted:
             self._exhausted = True
-            self._shared.complaints.error("cannot accept connections on port %d for now: %s", self._port, reason)
+            self._shared.throttled_log.error("cannot accept connections on port %d for now: %s", self._port, reason)
         self._unwatch()
         self._clock.call_later(_BACK_OFF_MS, self._watch)
 

@@ -82,7 +82,7 @@ class LeaderRole:
         """Writes with acks=1, each with the offset that this node's own log has to reach."""
         self.guards = VerificationGuards()
         self.end_error = ErrorCode.NOT_LEADER_OR_FOLLOWER
-        """What a write fails with that starts to wait after the leadership has ended."""
+        """The error of a write that starts to wait after the leadership has ended."""
         self._own_end = 0
         """How far this node's own log counts."""
         self._awaits_flush = False

@@ -35,14 +35,14 @@ class PipelineFileError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class QuireSink:
+class QuireSinkSpec:
     """Writes to topics: given by a column `topic`, or by an option."""
 
     options: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
-class DeltaSinkWish:
+class DeltaSinkSpec:
     """Writes to a Delta table, each batch once."""
 
     table: str
@@ -51,17 +51,17 @@ class DeltaSinkWish:
 
 
 @dataclass(frozen=True, slots=True)
-class QueryWish:
+class QuerySpec:
     name: str
     job: str
     source: Mapping[str, str]
-    sink: QuireSink | DeltaSinkWish
+    sink: QuireSinkSpec | DeltaSinkSpec
     trigger: str = DEFAULT_TRIGGER
     checkpoint: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class TopicWish:
+class TopicSpec:
     name: str
     partitions: int = -1
     configs: Mapping[str, str] = field(default_factory=dict)
@@ -72,8 +72,8 @@ class Pipeline:
     name: str
     about: str
     path: str
-    topics: tuple[TopicWish, ...]
-    queries: tuple[QueryWish, ...]
+    topics: tuple[TopicSpec, ...]
+    queries: tuple[QuerySpec, ...]
     processes: Mapping[str, tuple[str, ...]]
 
 
@@ -133,7 +133,7 @@ def results_of(pipeline: Pipeline) -> list[str]:
     return results
 
 
-def reads(query: QueryWish, topic: str) -> bool:
+def reads(query: QuerySpec, topic: str) -> bool:
     """Whether the source's options select a topic, in any of the three ways."""
     given = {name.lower(): value for name, value in query.source.items()}
     if topic in (name.strip() for name in given.get("subscribe", "").split(",")):
@@ -145,22 +145,22 @@ def reads(query: QueryWish, topic: str) -> bool:
         return False  # the source reports the error
 
 
-def _named_by(sink: QuireSink | DeltaSinkWish) -> list[str]:
-    options = sink.options if isinstance(sink, QuireSink) else {}
+def _named_by(sink: QuireSinkSpec | DeltaSinkSpec) -> list[str]:
+    options = sink.options if isinstance(sink, QuireSinkSpec) else {}
     return [value for name, value in options.items() if name.lower() in ("topic", "sink")]
 
 
-def _topic(name: str, given: "_Section") -> TopicWish:
+def _topic(name: str, given: "_Section") -> TopicSpec:
     given.allow("partitions", "configs")
-    return TopicWish(name, given.number("partitions", -1), given.section("configs").as_options())
+    return TopicSpec(name, given.number("partitions", -1), given.section("configs").as_options())
 
 
-def _query(name: str, given: "_Section") -> QueryWish:
+def _query(name: str, given: "_Section") -> QuerySpec:
     given.allow("job", "source", "sink", "trigger", "checkpoint")
     job = given.text("job")
     if job.count(":") != 1:
         raise PipelineFileError(f"{given.location}: job is module:function, not {job!r}")
-    return QueryWish(
+    return QuerySpec(
         _name(name, given.location),
         job,
         given.section("source").as_options(),
@@ -170,13 +170,13 @@ def _query(name: str, given: "_Section") -> QueryWish:
     )
 
 
-def _sink(given: "_Section") -> QuireSink | DeltaSinkWish:
+def _sink(given: "_Section") -> QuireSinkSpec | DeltaSinkSpec:
     if "delta" in given.content:
         given.allow("delta", "partition_by", "compact_every")
-        return DeltaSinkWish(given.text("delta"), given.texts("partition_by"), given.number("compact_every", 20))
+        return DeltaSinkSpec(given.text("delta"), given.texts("partition_by"), given.number("compact_every", 20))
     if given.text("format", "") != QUIRE:
         raise PipelineFileError(f"{given.location}: a sink has `format: quire`, or `delta:` and the path of a table")
-    return QuireSink({name: value for name, value in given.as_options().items() if name != "format"})
+    return QuireSinkSpec({name: value for name, value in given.as_options().items() if name != "format"})
 
 
 def _name(name: str, location: str) -> str:

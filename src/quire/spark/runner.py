@@ -25,7 +25,7 @@ from pyspark.sql.streaming.listener import (
 from pyspark.sql.streaming.query import StreamingQuery
 
 from quire.spark.delta import DeltaSink
-from quire.spark.pipeline_file import DeltaSinkWish, Pipeline, QueryWish
+from quire.spark.pipeline_file import DeltaSinkSpec, Pipeline, QuerySpec
 from quire.spark.progress import QueryReport, Tally
 from quire.spark.query_failure import job_sentence, sentence
 from quire.spark.state_folder import StateFolder, last_done
@@ -44,7 +44,7 @@ class JobError(Exception):
     """A pipeline cannot run, or a query has failed; the text names it."""
 
 
-def load_job(query: QueryWish) -> Job:
+def load_job(query: QuerySpec) -> Job:
     module, _, name = query.job.partition(":")
     try:
         job: Job = getattr(import_module(module), name)
@@ -55,7 +55,7 @@ def load_job(query: QueryWish) -> Job:
     return job
 
 
-def query_rows(spark: SparkSession, pipeline: Pipeline, query: QueryWish, servers: str) -> DataFrame:
+def query_rows(spark: SparkSession, pipeline: Pipeline, query: QuerySpec, servers: str) -> DataFrame:
     """The rows that the query writes: its source, read as a stream, through its job."""
     options = {SERVERS: servers, GROUP_ID: f"{pipeline.name}-{query.name}", **query.source}
     try:
@@ -121,8 +121,8 @@ class Listener(StreamingQueryListener):
 class RunningQuery:
     """A started query, with the tally of all its batches, including earlier runs."""
 
-    def __init__(self, wish: QueryWish, query: StreamingQuery, listener: Listener, before: Tally) -> None:
-        self.wish = wish
+    def __init__(self, spec: QuerySpec, query: StreamingQuery, listener: Listener, before: Tally) -> None:
+        self.spec = spec
         self.before = before
         self._query = query
         self._listener = listener
@@ -185,12 +185,12 @@ class PipelineRun:
         Ends early if `stopping` returns true.
         """
         tallies = self.folder.tallies()
-        for wish in self.pipeline.queries:
-            before = tallies.get(wish.name, Tally())
+        for spec in self.pipeline.queries:
+            before = tallies.get(spec.name, Tally())
             # Otherwise this run would miss the last batch of a run that was killed.
-            before.done_up_to(last_done(self.folder.checkpoint(wish)))
-            self._listener.expect(self._name(wish), Tally.from_json(before.to_json()))
-            query = RunningQuery(wish, self._start(wish), self._listener, before)
+            before.done_up_to(last_done(self.folder.checkpoint(spec)))
+            self._listener.expect(self._name(spec), Tally.from_json(before.to_json()))
+            query = RunningQuery(spec, self._start(spec), self._listener, before)
             self.queries.append(query)
             while query.active if self._available_now else query.beginning:
                 if stopping():
@@ -199,41 +199,41 @@ class PipelineRun:
                 self.check()
         self.check()
 
-    def _name(self, wish: QueryWish) -> str:
-        return f"{self.pipeline.name}.{wish.name}"
+    def _name(self, spec: QuerySpec) -> str:
+        return f"{self.pipeline.name}.{spec.name}"
 
-    def _start(self, wish: QueryWish) -> StreamingQuery:
+    def _start(self, spec: QuerySpec) -> StreamingQuery:
         writer = (
-            query_rows(self._spark, self.pipeline, wish, self._servers)
-            .writeStream.queryName(self._name(wish))
-            .option("checkpointLocation", self.folder.checkpoint(wish))
+            query_rows(self._spark, self.pipeline, spec, self._servers)
+            .writeStream.queryName(self._name(spec))
+            .option("checkpointLocation", self.folder.checkpoint(spec))
         )
         writer = (
-            writer.trigger(availableNow=True) if self._available_now else writer.trigger(processingTime=wish.trigger)
+            writer.trigger(availableNow=True) if self._available_now else writer.trigger(processingTime=spec.trigger)
         )
-        if isinstance(wish.sink, DeltaSinkWish):
-            table = self.folder.table(wish.sink)
+        if isinstance(spec.sink, DeltaSinkSpec):
+            table = self.folder.table(spec.sink)
             writer = writer.foreachBatch(
-                DeltaSink(table, partition_by=wish.sink.partition_by, compact_every=wish.sink.compact_every)
+                DeltaSink(table, partition_by=spec.sink.partition_by, compact_every=spec.sink.compact_every)
             )
         else:
-            writer = writer.format("quire").option(SERVERS, self._servers).options(**wish.sink.options)
+            writer = writer.format("quire").option(SERVERS, self._servers).options(**spec.sink.options)
         try:
             return writer.start()
         except Exception as error:
-            raise JobError(f"query {wish.name} of pipeline {self.pipeline.name}: {sentence(error)}") from error
+            raise JobError(f"query {spec.name} of pipeline {self.pipeline.name}: {sentence(error)}") from error
 
     def check(self) -> None:
         """Raises JobError if a query has failed or a process has ended by itself."""
         for query in self.queries:
             if (failure := query.failure()) is not None:
-                raise JobError(f"query {query.wish.name} of pipeline {self.pipeline.name} failed: {failure}")
+                raise JobError(f"query {query.spec.name} of pipeline {self.pipeline.name} failed: {failure}")
         for name, process in self.processes.items():
             if (code := process.poll()) is not None:
                 raise JobError(f"process {name} of pipeline {self.pipeline.name} ended by itself with exit code {code}")
 
     def save(self) -> None:
-        tallies = {query.wish.name: query.tally for query in self.queries}
+        tallies = {query.spec.name: query.tally for query in self.queries}
         if tallies != self._written:
             self.folder.write_tallies(tallies)
             self._written = tallies

@@ -16,7 +16,7 @@ import shutil
 from collections.abc import Mapping
 from typing import Any
 
-from quire.spark.pipeline_file import DeltaSinkWish, Pipeline, QueryWish
+from quire.spark.pipeline_file import DeltaSinkSpec, Pipeline, QuerySpec
 from quire.spark.progress import Tally
 
 
@@ -33,10 +33,10 @@ class StateFolder:
 
     # --- Paths
 
-    def checkpoint(self, query: QueryWish) -> str:
+    def checkpoint(self, query: QuerySpec) -> str:
         return os.path.abspath(query.checkpoint or os.path.join(self.path, "checkpoints", query.name))
 
-    def table(self, sink: DeltaSinkWish) -> str:
+    def table(self, sink: DeltaSinkSpec) -> str:
         return os.path.join(self.root, "lake", sink.table)
 
     # --- The running process
@@ -137,7 +137,7 @@ class StateFolder:
     def reset(self) -> list[str]:
         """Removes checkpoints, tallies and Delta tables; returns what was removed. The pipeline must not be running."""
         paths = [self.checkpoint(query) for query in self.pipeline.queries]
-        paths += [self.table(query.sink) for query in self.pipeline.queries if isinstance(query.sink, DeltaSinkWish)]
+        paths += [self.table(query.sink) for query in self.pipeline.queries if isinstance(query.sink, DeltaSinkSpec)]
         there = [path for path in paths if os.path.exists(path)]
         for path in there:
             shutil.rmtree(path)

@@ -110,7 +110,7 @@ class Gate:
     def cuts_changed(self) -> None:
         self._listen_or_not()
         for link in list(self.links):
-            link.go_on()
+            link.forward()
 
     def lost_node(self) -> None:
         """A connection to the node has ended: if the node has, connections are refused from now on."""
@@ -166,9 +166,9 @@ class Link:
     def received(self, side: "Side") -> None:
         if side is self.client and self.source is None:
             self.source = sender_of(side.unsent)
-        self.go_on()
+        self.forward()
 
-    def go_on(self) -> None:
+    def forward(self) -> None:
         """Forwards in the directions that are not cut, and stops reading in the others."""
         if self.source is None:
             return
@@ -214,7 +214,7 @@ class Side(asyncio.Protocol):
         self.transport = cast(asyncio.Transport, transport)
         self.transport.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         # uvloop begins to read after this call, and forgets a pause that came before.
-        asyncio.get_running_loop().call_soon(self._link.go_on)
+        asyncio.get_running_loop().call_soon(self._link.forward)
 
     def data_received(self, data: bytes) -> None:
         self.unsent += data
@@ -225,11 +225,11 @@ class Side(asyncio.Protocol):
 
     def pause_writing(self) -> None:
         self.is_full = True
-        self._link.go_on()
+        self._link.forward()
 
     def resume_writing(self) -> None:
         self.is_full = False
-        self._link.go_on()
+        self._link.forward()
 
     def forward_to(self, other: "Side", allowed: bool) -> None:
         """Sends on what was received and reads more, if that is allowed; otherwise keeps it and reads no more."""

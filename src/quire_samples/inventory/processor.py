@@ -112,7 +112,7 @@ class Processor:
             yield from self._producer.prepare(topic)
         # Everything below must be read after the line above: until then the previous one may still write.
         yield from self._restore_levels()
-        begin = yield from self._where_to_go_on()
+        begin = yield from self._first_offsets()
         yield from self._restore_seen(begin)
         yield from self._consumer.assign(
             {topic_partition: Start(offset=offset) for topic_partition, offset in begin.items()}
@@ -183,7 +183,7 @@ class Processor:
         """Compaction keeps the last event of every item, and so also the last event of all."""
         self._done_to[source.partition] = max(self._done_to.get(source.partition, 0), source.offset + 1)
 
-    def _where_to_go_on(self) -> Steps[dict[TopicPartition, int]]:
+    def _first_offsets(self) -> Steps[dict[TopicPartition, int]]:
         topic_partitions = yield from partitions_of(self._cluster, self.config.topics.commands)
         committed = yield from fetch_offsets(self._cluster, self.config.name, topic_partitions, require_stable=True)
         if len(committed) < len(topic_partitions):

@@ -196,14 +196,14 @@ class View:
             news = [*demo.notice(), *self._advance_failover()]
             if live and demo.elapsed_s - shown_s >= SHOW_EVERY_S:
                 shown_s = demo.elapsed_s
-                self._despite_failures(self._look)
+                self._despite_failures(self._check)
                 show_screen(self._screen(), colours.paint)
             elif not live:
                 for text in news:
                     echo(text)
                 if demo.elapsed_s - shown_s >= LINES_EVERY_S:
                     shown_s = demo.elapsed_s
-                    self._despite_failures(self._look)
+                    self._despite_failures(self._check)
                     echo(line(demo.elapsed_s, demo.figures, demo.statuses(), self._figures))
             sys.stdout.flush()
             run_for(client, TICK_MS)
@@ -227,7 +227,7 @@ class View:
         self._failures += news
         return news
 
-    def _look(self) -> None:
+    def _check(self) -> None:
         now = look_at_nodes(self._looks, self._nodes.pids.values(), self._demo.elapsed_s)
         self._figures = now.since(self._figures)
 

@@ -33,14 +33,14 @@ class Cluster:
         self.starts = dict.fromkeys((1, 2, 3), 0)
         self.high_watermarks = dict.fromkeys((1, 2, 3), 3)
 
-    def check(self) -> tuple[ReplicaCheck, dict[Key, PartitionImage]]:
+    def new_check(self) -> tuple[ReplicaCheck, dict[Key, PartitionImage]]:
         machines = [self._machine(number) for number in (1, 2, 3)]
         return ReplicaCheck(machines, self.ledger), {(TOPIC_ID, 0): self.image}
 
-    def look(self) -> int:
+    def check(self) -> int:
         """How many batches it has compared."""
-        check, newest = self.check()
-        check.look(newest, 0.0)
+        check, newest = self.new_check()
+        check.check(newest, 0.0)
         return check.compared
 
     def _machine(self, number: int) -> Machine:
@@ -68,14 +68,14 @@ def cluster() -> Cluster:
 
 def test_replicas_that_are_the_same_are_fine(cluster: Cluster) -> None:
     cluster.book.reached(3)
-    assert cluster.look() == 6
+    assert cluster.check() == 6
 
 
 def test_a_member_that_lacks_what_clients_know_is_found(cluster: Cluster) -> None:
     cluster.book.reached(3)
     cluster.ends[2] = 2
     with expect(HAS_COMMITTED):
-        cluster.look()
+        cluster.check()
 
 
 def test_a_replica_in_the_elr_must_have_what_clients_know(cluster: Cluster) -> None:
@@ -83,7 +83,7 @@ def test_a_replica_in_the_elr_must_have_what_clients_know(cluster: Cluster) -> N
     cluster.ends[2] = 2
     cluster.image = cluster.image._replace(isr=(1,), elr=(2,))
     with expect(HAS_COMMITTED):
-        cluster.look()
+        cluster.check()
 
 
 def test_one_that_lost_its_power_or_is_not_in_sync_may_lack_it(cluster: Cluster) -> None:
@@ -91,35 +91,35 @@ def test_one_that_lost_its_power_or_is_not_in_sync_may_lack_it(cluster: Cluster)
     cluster.ends[2] = cluster.ends[3] = cluster.high_watermarks[2] = cluster.high_watermarks[3] = 2
     cluster.image = cluster.image._replace(isr=(1, 2))
     cluster.book.replicas.hurt["node-2"] = 0
-    cluster.look()
+    cluster.check()
 
 
 def test_a_high_watermark_beyond_a_member_is_found(cluster: Cluster) -> None:
     cluster.ends[3] = 2
     with expect(WATERMARK):
-        cluster.look()
+        cluster.check()
 
 
 def test_another_batch_below_the_high_watermark_is_found_and_above_it_is_fine(cluster: Cluster) -> None:
     cluster.logs[3] = [(0, 1, [b"a1", b"b1"]), (2, 1, [b"x1"])]
     cluster.high_watermarks[3] = 2
-    cluster.look()
+    cluster.check()
     cluster.high_watermarks[3] = 3
     with expect(SAME_LOG):
-        cluster.look()
+        cluster.check()
 
 
 def test_another_batch_before_the_start_of_a_log_is_never_read(cluster: Cluster) -> None:
     cluster.logs[3] = [(0, 1, [b"a1", b"x1"]), (2, 1, [b"c1"])]
     cluster.starts[3] = 2
-    cluster.look()
+    cluster.check()
     cluster.starts[3] = 1
     with expect(SAME_LOG):
-        cluster.look()
+        cluster.check()
 
 
 def test_a_partition_is_fully_replicated_with_a_leader_and_all_replicas_in_sync(cluster: Cluster) -> None:
-    check, newest = cluster.check()
+    check, newest = cluster.new_check()
     assert check.is_fully_replicated(newest)
     for image in (cluster.image._replace(isr=(1, 2)), cluster.image._replace(leader=-1)):
         assert not check.is_fully_replicated({(TOPIC_ID, 0): image})

@@ -7,9 +7,9 @@ import pytest
 import yaml
 
 from quire.spark.pipeline_file import (
-    DeltaSinkWish,
+    DeltaSinkSpec,
     PipelineFileError,
-    QuireSink,
+    QuireSinkSpec,
     find_pipelines,
     load_pipeline,
     parse_pipeline,
@@ -51,8 +51,8 @@ def test_a_file_says_everything_about_a_pipeline() -> None:
         ("totals", -1, {}),
     ]
     assert totals.source == {"subscribe": "orders", "maxOffsetsPerTrigger": "500", "includeHeaders": "true"}
-    assert (totals.sink, totals.trigger, totals.checkpoint) == (QuireSink({"topic": "totals"}), "1 second", None)
-    assert (keep.sink, keep.trigger) == (DeltaSinkWish("orders/raw", ("date",), 7), "10 seconds")
+    assert (totals.sink, totals.trigger, totals.checkpoint) == (QuireSinkSpec({"topic": "totals"}), "1 second", None)
+    assert (keep.sink, keep.trigger) == (DeltaSinkSpec("orders/raw", ("date",), 7), "10 seconds")
     assert keep.checkpoint == "/elsewhere"
     assert pipeline.processes == {"helper": ("python", "-m", "helper", "{servers}")}
     assert results_of(pipeline) == ["totals"]

@@ -57,8 +57,8 @@ class Shop:
             run.stop()
             self._spark.streams.removeListener(listener)
             self.folder.release()
-        self.reports = {query.wish.name: query.report for query in run.queries if query.report is not None}
-        return {query.wish.name: query.tally for query in run.queries}
+        self.reports = {query.spec.name: query.report for query in run.queries if query.report is not None}
+        return {query.spec.name: query.tally for query in run.queries}
 
     def records(self, *topics: str) -> list[Record]:
         """All committed records on these topics."""

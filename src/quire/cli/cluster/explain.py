@@ -44,7 +44,7 @@ def explain(topic: str, as_json: bool, servers: str, timeout_s: float) -> None:
     are in sync, and the brokers and controllers that are up.
     """
     with connect(servers, timeout_s) as client, explaining_topic(client, topic):
-        state = _look(client, topic)
+        state = _read_state(client, topic)
     sections = {
         "promises": list(topic_promises.promises(state)),
         "now": list(topic_promises.now(state)),
@@ -60,7 +60,7 @@ def explain(topic: str, as_json: bool, servers: str, timeout_s: float) -> None:
             echo("\n".join([_TITLES[name], *_wrapped(sentences)]), headings=lambda line: line in _TITLES.values())
 
 
-def _look(client: BlockingClient, name: str) -> TopicState:
+def _read_state(client: BlockingClient, name: str) -> TopicState:
     cluster = client.cluster
     partitions = client.run(describe_replicas(cluster, name))
     entries = client.run(describe_configs(cluster, Resource(ResourceType.TOPIC, name), _SETTINGS))

@@ -45,7 +45,7 @@ def status(live: bool, interval_s: float, as_json: bool, servers: str, timeout_s
     """
     with connect(servers, timeout_s) as client:
         if live:
-            watch(client, lambda: _look(client, as_json), interval_s, is_title)
+            watch(client, lambda: _refresh(client, as_json), interval_s, is_title)
         found = _find(client)
     if as_json:
         print_json(_status_json(found))
@@ -60,7 +60,7 @@ def is_well(found: Status) -> bool:
     return found.quorum is not None and not unwell
 
 
-def _look(client: BlockingClient, as_json: bool) -> str:
+def _refresh(client: BlockingClient, as_json: bool) -> str:
     found = _find(client)
     return to_json(_status_json(found)) if as_json else _view(found)
 

@@ -63,10 +63,10 @@ def list_topics(internal: bool, as_json: bool, servers: str, timeout_s: float) -
         rows = [(topic.name, len(topic.partitions), _replication_factor(topic)) for topic in known]
         print_table(("name", "partitions", "replicas"), rows)
     else:
-        _say_there_are_none()
+        _print_no_topics()
 
 
-def _say_there_are_none() -> None:
+def _print_no_topics() -> None:
     echo("There are no topics yet; create one with `quire topics create NAME`.", err=True)
 
 
@@ -159,7 +159,7 @@ def describe(names: Sequence[str], internal: bool, as_json: bool, servers: str, 
     if as_json:
         print_json(descriptions)
     elif not names and not known:
-        _say_there_are_none()
+        _print_no_topics()
     else:
         for index, description in enumerate(descriptions):
             _print_description(description, first=index == 0)

@@ -49,7 +49,7 @@ def describe(
     """
     with connect(servers, timeout_s) as client:
         if live:
-            watch(client, lambda: _look(client, names, members, as_json), interval_s, is_title)
+            watch(client, lambda: _refresh(client, names, members, as_json), interval_s, is_title)
         found = _find(client, names)
     known = _known(found)
     if as_json:
@@ -74,7 +74,7 @@ def _known(found: Mapping[str, GroupDetail | ApiError]) -> list[GroupDetail]:
     return [detail for detail in found.values() if isinstance(detail, GroupDetail)]
 
 
-def _look(client: BlockingClient, names: Sequence[str], members: bool, as_json: bool) -> str:
+def _refresh(client: BlockingClient, names: Sequence[str], members: bool, as_json: bool) -> str:
     """One refresh of a live view. It waits for groups that do not exist: each gets a line, but no JSON."""
     found = _find(client, names)
     known = _known(found)

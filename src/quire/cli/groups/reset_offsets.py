@@ -119,13 +119,13 @@ def reset_offsets(
             edge = "first" if move.wanted < move.after else "end"
             echo(f"{move.topic_partition} has no offset {move.wanted}; its {edge} offset is used.", err=True)
     if not execute and not export:
-        echo(_what_is_left_to_do(name, group), err=True)
+        echo(_next_step(name, group), err=True)
     if execute and done:
         echo(f"Done: {name} continues from the new offset in {count(len(done), 'partition')}.", err=True)
     fail_for_each({str(partition): failed for partition, failed in results.items() if failed is not None})
 
 
-def _what_is_left_to_do(name: str, group: Group | None) -> str:
+def _next_step(name: str, group: Group | None) -> str:
     if group is None:
         return f"Nothing was changed, and there is no group {name} yet; --execute creates it."
     if group.in_use:

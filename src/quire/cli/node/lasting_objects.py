@@ -30,7 +30,7 @@ class LastingObjects:
         self._freeze()
         self._look_later()
 
-    def _look(self) -> None:
+    def _check(self) -> None:
         if self._partition_count() >= GROWTH * self._known + AT_LEAST:
             # No collection first: it would pause the node for as long as the collections that this avoids.
             self._freeze()
@@ -41,4 +41,4 @@ class LastingObjects:
         gc.freeze()
 
     def _look_later(self) -> None:
-        self._clock.call_later(LOOK_EVERY_MS, self._look)
+        self._clock.call_later(LOOK_EVERY_MS, self._check)

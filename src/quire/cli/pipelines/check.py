@@ -17,7 +17,7 @@ from quire.protocol.uuids import to_text
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from quire.spark.pipeline_file import QueryWish
+    from quire.spark.pipeline_file import QuerySpec
     from quire.spark.state_folder import StateFolder
 
 Finding = tuple[bool, str]
@@ -64,16 +64,16 @@ def _topics(client: BlockingClient, found: "StateFolder") -> Iterator[Finding]:
             yield False, f"topic {name} is read but does not exist; create it, or add it under `topics:`"
 
 
-def _schema(spark: "SparkSession", found: "StateFolder", query: "QueryWish", servers: str) -> Finding:
+def _schema(spark: "SparkSession", found: "StateFolder", query: "QuerySpec", servers: str) -> Finding:
     """The job must accept the source's rows, and produce rows that the sink accepts."""
-    from quire.spark.pipeline_file import DeltaSinkWish
+    from quire.spark.pipeline_file import DeltaSinkSpec
     from quire.spark.runner import JobError, query_rows
 
     try:
         rows = query_rows(spark, found.pipeline, query, servers)
     except JobError as error:
         return False, str(error)
-    if isinstance(query.sink, DeltaSinkWish):
+    if isinstance(query.sink, DeltaSinkSpec):
         missing = [name for name in query.sink.partition_by if name not in rows.columns]
         problem = f"the table is partitioned by {missing[0]}, which its rows do not have" if missing else ""
     else:
@@ -92,7 +92,7 @@ def _schema(spark: "SparkSession", found: "StateFolder", query: "QueryWish", ser
     return True, f"query {query.name} gives {', '.join(rows.columns)}"
 
 
-def _checkpoint(client: BlockingClient, found: "StateFolder", query: "QueryWish") -> Finding:
+def _checkpoint(client: BlockingClient, found: "StateFolder", query: "QuerySpec") -> Finding:
     """The checkpoint must be of these topics, and its offsets must still exist."""
     from quire.spark.progress import source_offsets
     from quire.spark.state_folder import last_offsets

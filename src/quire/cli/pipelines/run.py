@@ -178,7 +178,7 @@ def _report(client: BlockingClient, one: "PipelineRun") -> dict[str, Any]:
         "time": time.time(),
         "pid": os.getpid(),
         "queries": [_query_status(client, one.folder, query) for query in one.queries],
-        "starting": [wish.name for wish in one.pipeline.queries[len(one.queries) :]],
+        "starting": [spec.name for spec in one.pipeline.queries[len(one.queries) :]],
     }
     one.folder.write_status(status)
     return status
@@ -190,9 +190,9 @@ def _query_status(client: BlockingClient, folder: "StateFolder", query: "Running
 
     report, tally = query.report, query.tally
     # A query without new records reports nothing; its checkpoint has its offsets.
-    offsets = report.offsets if report else dict(source_offsets(done_offsets(folder.checkpoint(query.wish))))
+    offsets = report.offsets if report else dict(source_offsets(done_offsets(folder.checkpoint(query.spec))))
     return {
-        "name": query.wish.name,
+        "name": query.spec.name,
         "batch": tally.last_batch,
         "rows": tally.rows,
         "rows_per_second": report.rows_per_second if report else 0.0,

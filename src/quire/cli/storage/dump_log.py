@@ -81,7 +81,7 @@ def dump_log(
         for fact in dump_file(path, wanted, ReadOnlyFile):
             if fact.kind == PROBLEM:
                 problems += 1
-                first_problem = first_problem or _told(path, fact)
+                first_problem = first_problem or _problem_line(path, fact)
             if verify_index_only and fact.kind not in ("file", "index_end", PROBLEM):
                 continue
             echo_many([json_line(path, fact)] if as_json else text.lines(path, fact))
@@ -103,6 +103,6 @@ def _files(paths: Sequence[str]) -> Iterator[str]:
             yield path
 
 
-def _told(path: str, fact: Fact) -> str:
+def _problem_line(path: str, fact: Fact) -> str:
     position = fact.fields["position"]
     return f"{path}{'' if position is None else f' at position {position}'}: {fact.fields['reason']}"

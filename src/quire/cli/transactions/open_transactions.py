@@ -139,7 +139,7 @@ def abort(
     with connect(servers, timeout_s) as client:
         opened = _open_at(client, resolve(client, [Scope(topic, (partition,))])[0], start_offset)
         if not force:
-            _refuse_if_its_coordinator_will_end_it(client, opened)
+            _check_that_it_hangs(client, opened)
         if not yes and sys.stdin.isatty():
             written = iso_time(opened.producer.last_timestamp_ms)
             confirm(
@@ -168,7 +168,7 @@ def _open_at(client: BlockingClient, topic_partition: TopicPartition, start_offs
     )
 
 
-def _refuse_if_its_coordinator_will_end_it(client: BlockingClient, opened: OpenTransaction) -> None:
+def _check_that_it_hangs(client: BlockingClient, opened: OpenTransaction) -> None:
     (owner,) = client.run(hanging.find_owners(client.cluster, [opened]))
     if owner.transaction is not None and owner.holds:
         raise Failure(

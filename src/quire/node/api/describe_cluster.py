@@ -29,7 +29,7 @@ def handle(node: "Node", context: Context, request: DescribeClusterRequest) -> D
     if request.endpoint_type not in (BROKERS, CONTROLLERS):
         raise ApiError(ErrorCode.UNSUPPORTED_ENDPOINT_TYPE, f"endpoint type {request.endpoint_type} is neither 1 nor 2")
     if on_controller and request.endpoint_type == BROKERS:
-        return _clients_belong_elsewhere(node)
+        return _refuse_client(node)
     if request.endpoint_type == CONTROLLERS and not on_controller:
         raise ApiError(ErrorCode.MISMATCHED_ENDPOINT_TYPE, "this listener does not describe that kind of endpoint")
     response = DescribeClusterResponse(
@@ -43,7 +43,7 @@ def handle(node: "Node", context: Context, request: DescribeClusterRequest) -> D
     return response
 
 
-def _clients_belong_elsewhere(node: "Node") -> DescribeClusterResponse:
+def _refuse_client(node: "Node") -> DescribeClusterResponse:
     """The error that Kafka gives here, and also the brokers: a client can then tell its user the right address."""
     brokers = node.image.brokers_sorted()
     # A node that is only a controller knows the names of the listeners for clients from the brokers.

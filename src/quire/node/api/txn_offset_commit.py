@@ -83,11 +83,11 @@ def _commit(node: "Node", context: Context, request: TxnOffsetCommitRequest) -> 
     # Not abandoned if the client disconnects, because its next requests depend on this one.
     answer: PendingTxnOffsetCommitResponse = Pending()
 
-    def go_on(verified: Verifications) -> None:
+    def append_verified(verified: Verifications) -> None:
         try:
             guard = verified[partition]
             if isinstance(guard, ApiError):
-                raise _as_a_group_says_it(guard)
+                raise _group_error(guard)
             if not leader.is_active:
                 raise ApiError(ErrorCode.NOT_COORDINATOR, f"{partition} has changed its leader")
             if not guard.is_valid:
@@ -98,7 +98,7 @@ def _commit(node: "Node", context: Context, request: TxnOffsetCommitRequest) -> 
         finally:
             release_guards(verified)
 
-    verification.when_done(go_on)
+    verification.when_done(append_verified)
     return answer
 
 
@@ -119,7 +119,7 @@ def _run(
     return shard.run(lambda machine, now_ms: machine.txn_offset_commit(request, caller, now_ms))
 
 
-def _as_a_group_says_it(error: ApiError) -> ApiError:
+def _group_error(error: ApiError) -> ApiError:
     """Clients that commit offsets retry COORDINATOR_LOAD_IN_PROGRESS, but not NOT_ENOUGH_REPLICAS."""
     if error.code is ErrorCode.NOT_ENOUGH_REPLICAS:
         return ApiError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, error.message)

@@ -80,7 +80,7 @@ class ReplicaFetcher:
         """The log is on disk as far as its topic asks for that: the partition may be fetched again."""
         copied = self._schedule.partitions.get((follower.partition.topic_id, follower.partition.index))
         if copied is not None and copied.follower is follower and copied in self._flushing:
-            self._go_on(copied)
+            self._resume(copied)
 
     def address_changed(self) -> None:
         """The leader may have another address, or may have become reachable."""
@@ -265,7 +265,7 @@ class ReplicaFetcher:
 
     def _joined(self, copied: CopiedPartition, is_joined: bool) -> None:
         if is_joined:
-            self._go_on(copied)
+            self._resume(copied)
         else:
             self._pause(copied)
 
@@ -285,7 +285,7 @@ class ReplicaFetcher:
         self._schedule.pause(copied, self._node.clock.monotonic_ms() + NEVER_MS)
         return True
 
-    def _go_on(self, copied: CopiedPartition) -> None:
+    def _resume(self, copied: CopiedPartition) -> None:
         self._flushing.pop(copied, None)
         self._schedule.resume(copied.key)
         self._fetch_soon()

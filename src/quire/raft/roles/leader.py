@@ -98,7 +98,7 @@ class Leader(Role):
         if request.epoch != self.epoch:
             return super().fetch_requested(replica, sender, request, now_ms)
         self.snapshot_requested(replica, request.replica, now_ms)
-        parted = self._where_logs_part(replica, request)
+        parted = self._divergence(replica, request)
         if parted is not None:
             replica.send(sender, parted)
             return None
@@ -209,7 +209,7 @@ class Leader(Role):
 
     # --- Fetches
 
-    def _where_logs_part(self, replica: Replica, request: FetchRequest) -> FetchAnswer | None:
+    def _divergence(self, replica: Replica, request: FetchRequest) -> FetchAnswer | None:
         """The response to a follower whose log is not a prefix of this one; None if it is."""
         log = replica.log
         if request.asked_at == log.start:

@@ -90,7 +90,7 @@ class Cleaner:
         """Called when a log cannot be cleaned because of a damaged batch."""
 
     def start(self) -> None:
-        self._look()
+        self._start_due_runs()
 
     def stop(self) -> None:
         """Begins no more work. A job may still be running."""
@@ -119,14 +119,14 @@ class Cleaner:
 
     # --- Choosing
 
-    def _look(self) -> None:
+    def _start_due_runs(self) -> None:
         """Starts a run for every idle cleaner, if a log is due; looks again after `log.cleaner.backoff.ms`."""
         if self._stopped:
             return
         if self._timer is not None:
             self._timer.cancel()
         settings = self._settings()
-        self._timer = self._clock.call_later(settings.backoff_ms, self._look)
+        self._timer = self._clock.call_later(settings.backoff_ms, self._start_due_runs)
         if not settings.enabled:
             return
         while len(self._under_way) < settings.threads:
@@ -158,7 +158,7 @@ class Cleaner:
             except NotCheckedError as error:
                 self._prepare(candidate, error.check)
             except ApiError as error:
-                self._leave_alone(candidate, error)
+                self._give_up(candidate, error)
             else:
                 if found.is_due(log.config.min_cleanable_dirty_ratio):
                     due.append((candidate, found))
@@ -271,10 +271,10 @@ class Cleaner:
         elif isinstance(error, OSError):
             directory.fail(error)
         else:
-            self._leave_alone(cleaning.candidate, error)
+            self._give_up(cleaning.candidate, error)
         self._end(cleaning, look_again=not is_shortage(error))
 
-    def _leave_alone(self, candidate: Candidate, error: Exception) -> None:
+    def _give_up(self, candidate: Candidate, error: Exception) -> None:
         log = candidate.log
         self._uncleanable[log] = None
         _log.error("%s will not be compacted until the next start, unless it is repaired: %s", log.path, error)
@@ -285,7 +285,7 @@ class Cleaner:
         cleaning.drop()
         del self._under_way[cleaning.run.folder]
         if look_again:
-            self._look()
+            self._start_due_runs()
 
 
 class Cleaning:

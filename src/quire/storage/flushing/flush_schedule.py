@@ -47,9 +47,9 @@ class FlushSchedule:
         return None if flush_ms >= NEVER else max(_SHORTEST_PAUSE_MS, min(flush_ms, self._longest_pause_ms))
 
     def _look_later(self, pause_ms: int) -> None:
-        self._clock.call_later(pause_ms, lambda: self._look(pause_ms))
+        self._clock.call_later(pause_ms, lambda: self._check(pause_ms))
 
-    def _look(self, pause_ms: int) -> None:
+    def _check(self, pause_ms: int) -> None:
         logs = self._watched[pause_ms]
         now_ms = self._clock.monotonic_ms()
         for log, watched in list(logs.items()):

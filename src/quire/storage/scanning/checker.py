@@ -25,14 +25,14 @@ class Checker:
 
     def _done(self, subject: str, check: ReadCheck) -> None:
         check.finish()
-        self._go_on(subject)
+        self._call_waiting(subject)
 
     def _not_done(self, subject: str, error: Exception) -> None:
         # The event loop closed the file because its segment was deleted. The next read finds another segment.
         if not (isinstance(error, OSError) and error.errno == errno.EBADF):
             self._failed(error)
-        self._go_on(subject)
+        self._call_waiting(subject)
 
-    def _go_on(self, subject: str) -> None:
+    def _call_waiting(self, subject: str) -> None:
         for then in self._waiting.pop(subject):
             then()

@@ -59,7 +59,7 @@ def check(
         while True:
             last = time.monotonic() >= deadline_s
             archived = None if lake is None else read_lake(lake, may_be_missing=not last)
-            report, history = _look(client, events, url, archived, timeout_s)
+            report, history = _check(client, events, url, archived, timeout_s)
             if not report.behind or last:
                 break
             time.sleep(LOOK_AGAIN_S)
@@ -74,7 +74,7 @@ def check(
         raise Failure(f"the lake is still {count(report.behind or 0, 'event')} behind after {wait_s:g} s.")
 
 
-def _look(
+def _check(
     client: BlockingClient, topic: str, url: str | None, archived: dict[str, Archived] | None, timeout_s: float
 ) -> tuple[Report, History]:
     """Reads the view, then the log. The lake was read before, so the log has every event that the others have."""
