@@ -161,7 +161,7 @@ class SimDisk:
         self._handles = 0
         self._locked: dict[str, int] = {}
 
-    # --- How it ends, what fails, and what tests look at
+    # --- Crashes, errors, and access for tests
 
     @property
     def operations(self) -> int:
@@ -336,7 +336,7 @@ class SimDisk:
         self._locked[key] = self._handles
         return file
 
-    # --- What SimFile asks
+    # --- For SimFile
 
     def has_room(self, growth: int) -> bool:
         if self.capacity_bytes is None or growth <= 0 or self._root.used_bytes() + growth <= self.capacity_bytes:

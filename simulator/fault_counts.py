@@ -1,7 +1,7 @@
 """The faults of a run: those that were announced, and those of them that took effect.
 
-A fault need not affect anything: the node may not write before its doomed write, and nothing may be sent across a
-partition. So each fault has an `Effect`, which whatever causes it calls when it first affects something.
+A fault may have no effect: the node may not reach the write during which it should end, and nothing may be sent across a
+partition. So each fault has an `Effect`: the code that causes the fault calls it when the fault first affects something.
 """
 
 from collections.abc import Callable
@@ -11,7 +11,7 @@ Felt = Callable[[], None]
 
 
 def unnoticed() -> None:
-    """The effect of what is no fault."""
+    """For what is not a fault."""
 
 
 class Effect:

@@ -162,7 +162,7 @@ class Faults:
             effect = self._begins(f"{death.value} during the start", of=machine)
             machine.schedule_death(death, 1 + self._random.below(60), effect)
 
-    # --- Whom to strike
+    # --- Choosing nodes
 
     def _victim(self) -> Machine:
         """Any; often one that leads a partition."""
@@ -341,7 +341,7 @@ class Faults:
             self._scene.clock_changed()
             machine.resume()
 
-    # --- Telling
+    # --- Announcing
 
     def _of(self, machine: Machine) -> str:
         return "" if self._scene.alone else f" of {machine.name}"

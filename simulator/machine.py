@@ -98,7 +98,7 @@ class Machine:
         self._jobs: SimJobs | None = None
         self._scheduled_death: tuple[Death, Felt] | None = None
 
-    # --- Living
+    # --- Running
 
     @property
     def votes(self) -> bool:
@@ -228,7 +228,7 @@ class Machine:
             self.state = MachineState.SERVING
             self.on_serving(self)
 
-    # --- Dying
+    # --- Ending
 
     def schedule_death(self, death: Death, operations: int, felt: Felt = unnoticed) -> None:
         """Schedules the death for the n-th next change on disk, in the middle of it; then `felt` is called."""

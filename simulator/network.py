@@ -84,7 +84,7 @@ class SimNetwork:
         self._connections: list[SimTransport] = []
         self._connection_count = 0
 
-    # --- Hosts and what can happen to them
+    # --- Hosts and their faults
 
     def host(self, name: str, process: Process | None = None) -> "SimHost":
         """The network as `name` sees it. Asking again for a crashed host gives it a new life."""
@@ -191,7 +191,7 @@ class SimNetwork:
         """The hosts that it has connections with."""
         return {end.other.host for end in self._ends_of(host)}
 
-    # --- What hosts and transports ask
+    # --- For hosts and transports
 
     def find(self, name: str) -> "SimHost | None":
         return self._hosts.get(name)

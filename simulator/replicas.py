@@ -4,7 +4,7 @@ A machine that loses power loses, of each of its logs, at most what was not flus
 no machine is left that has them all: `in_sync` are the replicas that have everything that was acknowledged with
 acks=all (its ISR and ELR), and `hurt` are machines that have lost power since they had everything. With one replica,
 its machine decides alone; losses of other machines do not matter. A replica outside of `in_sync` that is hurt matters
-if it is elected all the same.
+if it is elected anyway.
 """
 
 from collections.abc import Callable, Iterable

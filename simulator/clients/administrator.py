@@ -88,7 +88,7 @@ class Administrator(SimClient):
         self._created += 1
         return f"{self.name}-{self._created}"
 
-    # --- What it can do
+    # --- Changes
 
     async def create(
         self,
@@ -188,7 +188,7 @@ class Administrator(SimClient):
             resource = AlterConfigsResource(resource_type=TOPIC_RESOURCE, resource_name=topic, configs=configs)
             await self._insist(IncrementalAlterConfigsRequest(resources=[resource]), "responses", topic)
 
-    # --- How it asks
+    # --- Requests
 
     async def _insist(
         self, request: Message, results: str, what: str, already: ErrorCode | None = None, *, at_least: int = 0

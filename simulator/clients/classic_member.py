@@ -84,7 +84,7 @@ class ClassicMember(SimClient):
             return False
         return self.name not in self._companions or self._member.group.came_to_rest
 
-    # --- Getting in
+    # --- Joining
 
     async def _join(self) -> None:
         """Retries until it is in a generation and has its assignment."""
@@ -130,7 +130,7 @@ class ClassicMember(SimClient):
         members = {each.member_id: subscribed(bytes(each.metadata)) for each in joined.members}
         return assign(self.random, members, partitions)
 
-    # --- Being there
+    # --- Membership
 
     async def _take_part(self) -> None:
         interval_ms = min(self._session_timeout_ms, self._rebalance_timeout_ms) / HEARTBEATS_PER_SESSION

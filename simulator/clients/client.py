@@ -114,7 +114,7 @@ class Scene:
 
     @property
     def clock_changes(self) -> int:
-        """Another number whenever a node's clock was changed, or a node paused, since the last look."""
+        """A number that changes when a node's clock was changed, or a node paused, since the last call."""
         if self.drifting:
             self._clock_changes += 1
         return self._clock_changes

@@ -255,7 +255,7 @@ class ConsumerMember(SimClient):
         if self._has_joined and self._is_heard() and not self._in_doubt and self._instance_id is None:
             raise Violation("a live member is not removed", f"{self._member} of {self._group} got {error.name}")
 
-    # --- What it does besides
+    # --- Other actions
 
     async def _do_something(self) -> None:
         dice = self.random.between(0.0, 1.0)

@@ -88,7 +88,7 @@ class TransactionRequests:
         self._client = client
         self._scene = client.scene
 
-    # --- Growing
+    # --- Adding partitions and groups
 
     async def add_partitions(self, ongoing: Ongoing, books: Sequence[PartitionBook]) -> None:
         """Protocol 1 only."""
