@@ -1,7 +1,8 @@
 """The faults of a run: those that were announced, and those of them that took effect.
 
-A fault may have no effect: the node may not reach the write during which it should end, and nothing may be sent across a
-partition. So each fault has an `Effect`: the code that causes the fault calls it when the fault first affects something.
+A fault may have no effect: the node may not reach the write during which it should end, and nothing may be sent across
+a partition. So each fault has an `Effect`. The code that causes the fault calls it when the fault first affects
+something.
 """
 
 from collections.abc import Callable
