@@ -33,10 +33,17 @@ def disk_of(batches: Iterable[bytes]) -> SimDisk:
     return disk
 
 
+class _Fields(SimpleNamespace):
+    """Is a key of its own, as a partition is."""
+
+    def __hash__(self) -> int:  # type: ignore[override]
+        return id(self)
+
+
 def replica(
     end_offset: int, *, high_watermark: int = 0, start_offset: int = 0, leader_epoch: int = 1, compact: bool = False
 ) -> Partition:
     config = SimpleNamespace(compact=compact)
     log = SimpleNamespace(path=FOLDER, start_offset=start_offset, end_offset=end_offset, config=config)
-    fields = SimpleNamespace(log=log, high_watermark=high_watermark, leader_epoch=leader_epoch, leader=None)
+    fields = _Fields(log=log, high_watermark=high_watermark, leader_epoch=leader_epoch, leader=None)
     return cast(Partition, fields)
