@@ -1,7 +1,7 @@
 # The types of bytes_native.py, and what the other compiled modules of this package may call.
 
-cdef extern from "yield_cpu.h" nogil:
-    void quire_yield_cpu()
+cdef extern from "let_others.h" nogil:
+    void quire_let_others()
 
 cdef unsigned int uint32(const unsigned char *data, Py_ssize_t position) noexcept nogil
 cdef long long int32(const unsigned char *data, Py_ssize_t position) noexcept nogil

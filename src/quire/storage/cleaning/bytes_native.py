@@ -143,12 +143,12 @@ def make_way(since: cython.Py_ssize_t, position: cython.Py_ssize_t) -> cython.Py
     if position - since < _BUSY_BYTES:
         return since
     if cython.compiled:
-        quire_yield_cpu()
+        quire_let_others()
     return position
 
 
-def yield_cpu() -> None:
+def let_others() -> None:
     """As `make_way`, for callers in Python after a read or a write of about a megabyte."""
     if cython.compiled:
         with cython.nogil:
-            quire_yield_cpu()
+            quire_let_others()

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from contextlib import closing
 
 from quire.seams import Disk, File
-from quire.storage.cleaning.bytes_native import yield_cpu
+from quire.storage.cleaning.bytes_native import let_others
 from quire.storage.cleaning.filter_native import index_batches
 from quire.storage.cleaning.swap import SUFFIXES
 from quire.storage.file_names import CLEANED, LOG, OFFSET_INDEX, TIME_INDEX, TRANSACTION_INDEX, offset_file
@@ -71,7 +71,7 @@ class CleanedSegment:
             self._offset_index.append(last_offset, position)
             self._time_index.append(timestamp, timestamp_offset)
         self._file.pwritev([batches], self.size)
-        yield_cpu()
+        let_others()
         self.size += len(batches)
 
     def add_aborted(self, aborted: Iterable[AbortedTransaction]) -> None:

@@ -5,7 +5,7 @@ from contextlib import closing
 
 from quire.protocol.records.batch import HEADER_BYTES, BatchHeader, compute_crc, read_header
 from quire.seams import Disk
-from quire.storage.cleaning.bytes_native import yield_cpu
+from quire.storage.cleaning.bytes_native import let_others
 from quire.storage.scanning.batch_scan import DamagedBatchError
 
 Take = Callable[[memoryview, int], int]
@@ -31,7 +31,7 @@ class Walk:
             while self.position < size:
                 left = size - self.position
                 filled = file.pread_into(self._buffer[:left], self.position)
-                yield_cpu()
+                let_others()
                 taken = take(self._buffer, filled)
                 if taken == 0:
                     self._grow(filled, left)
