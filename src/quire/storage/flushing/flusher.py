@@ -16,22 +16,22 @@ Then = Callable[[], None]
 class _SharedFlush:
     """The requests that share one flush, and the highest offset that they ask for."""
 
-    __slots__ = ("deleteds", "otherwises", "thens", "up_to")
+    __slots__ = ("on_deleted", "on_failed", "on_flushed", "up_to")
 
     def __init__(self) -> None:
         self.up_to = 0
-        self.thens: list[Then] = []
-        self.otherwises: list[Then] = []
-        self.deleteds: list[Then] = []
+        self.on_flushed: list[Then] = []
+        self.on_failed: list[Then] = []
+        self.on_deleted: list[Then] = []
 
     def join(self, up_to: int, then: Then | None, otherwise: Then | None, deleted: Then | None) -> None:
         self.up_to = max(self.up_to, up_to)
         if then is not None:
-            self.thens.append(then)
+            self.on_flushed.append(then)
         if otherwise is not None:
-            self.otherwises.append(otherwise)
+            self.on_failed.append(otherwise)
         if deleted is not None:
-            self.deleteds.append(deleted)
+            self.on_deleted.append(deleted)
 
 
 class Flusher:
@@ -60,54 +60,54 @@ class Flusher:
 
     def _start(self, log: Log) -> list[Then]:
         """Starts the next flush, if one was requested; returns the callbacks that can run without it."""
-        this = self._next.pop(log, None)
-        if this is None:
+        shared = self._next.pop(log, None)
+        if shared is None:
             return []
         try:
-            plan = log.start_flush(this.up_to)
+            plan = log.start_flush(shared.up_to)
         except OSError as error:
             # A file was not open and cannot be opened.
             self._failed(error)
-            return this.otherwises
+            return shared.on_failed
         if plan is None:
-            return this.thens
-        self._run(log, plan, this)
+            return shared.on_flushed
+        self._run(log, plan, shared)
         return []
 
-    def _run(self, log: Log, plan: FlushPlan, this: _SharedFlush) -> None:
+    def _run(self, log: Log, plan: FlushPlan, shared: _SharedFlush) -> None:
         self._jobs.submit(
-            plan.run, lambda _: self._has_run(log, plan, this), lambda error: self._not_flushed(log, this, error)
+            plan.run, lambda _: self._has_run(log, plan, shared), lambda error: self._not_flushed(log, shared, error)
         )
 
-    def _has_run(self, log: Log, plan: FlushPlan, this: _SharedFlush) -> None:
+    def _has_run(self, log: Log, plan: FlushPlan, shared: _SharedFlush) -> None:
         if log.closed:
-            self._deleted(log, this)
+            self._deleted(log, shared)
             return
         try:
             is_finished = log.finish_flush(plan)
         except OSError as error:
-            self._not_flushed(log, this, error)
+            self._not_flushed(log, shared, error)
             return
         if not is_finished:
-            self._run(log, plan, this)
+            self._run(log, plan, shared)
             return
         # The next flush first, so that the disk works while the callbacks run.
-        _call(this.thens + self._start(log))
+        _call(shared.on_flushed + self._start(log))
 
-    def _not_flushed(self, log: Log, this: _SharedFlush, error: Exception) -> None:
+    def _not_flushed(self, log: Log, shared: _SharedFlush, error: Exception) -> None:
         if log.closed:
-            self._deleted(log, this)
+            self._deleted(log, shared)
             return
         following = self._next.pop(log, None) or _SharedFlush()
         log.fail_flush()
         self._failed(error)
-        _call(this.otherwises + following.otherwises)
+        _call(shared.on_failed + following.on_failed)
 
-    def _deleted(self, log: Log, this: _SharedFlush) -> None:
+    def _deleted(self, log: Log, shared: _SharedFlush) -> None:
         following = self._next.pop(log, None) or _SharedFlush()
-        _call(this.deleteds + following.deleteds)
+        _call(shared.on_deleted + following.on_deleted)
 
 
-def _call(thens: list[Then]) -> None:
-    for then in thens:
-        then()
+def _call(callbacks: list[Then]) -> None:
+    for callback in callbacks:
+        callback()
