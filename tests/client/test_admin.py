@@ -163,5 +163,7 @@ def test_the_cluster_tells_its_nodes_features_quorum_and_directories(client: Blo
 
 def test_a_feature_beyond_what_is_supported_is_refused(client: BlockingClient) -> None:
     with pytest.raises(ApiError) as refused:
-        client.run(cluster_admin.update_feature(client.cluster, "metadata.version", 9999, validate_only=True))
+        levels = {"metadata.version": 9999}
+        kind = cluster_admin.UpgradeType.UPGRADE
+        client.run(cluster_admin.update_features(client.cluster, levels, kind, validate_only=True))
     assert refused.value.code == ErrorCode.INVALID_UPDATE_VERSION

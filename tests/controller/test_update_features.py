@@ -71,6 +71,43 @@ def test_levels_that_cannot_be(asked: Update) -> None:
     assert update(image, asked) == (ErrorCode.INVALID_UPDATE_VERSION, image)
 
 
+def test_a_downgrade_to_a_newer_level_is_refused() -> None:
+    for kind in (SAFE_DOWNGRADE, UNSAFE_DOWNGRADE):
+        assert update(cluster(), ("group.version", 1, kind)) == (ErrorCode.INVALID_UPDATE_VERSION, cluster())
+
+
+@pytest.mark.parametrize(
+    ("present", "level", "allowed"),
+    [
+        (29, 23, True),
+        (29, 22, False),
+        (22, 17, True),
+        (22, 16, False),
+        (16, 15, True),
+        (13, 12, False),
+        (12, 11, True),
+        (30, 23, False),
+    ],
+)
+def test_metadata_version_goes_down_as_long_as_no_metadata_is_lost(present: int, level: int, allowed: bool) -> None:
+    """The limits are those of Apache Kafka 4.3.1."""
+    image = cluster(features={"metadata.version": present})
+    for kind in (SAFE_DOWNGRADE, UNSAFE_DOWNGRADE):
+        code, later = update(image, ("metadata.version", level, kind))
+        assert (code == ErrorCode.NONE) == allowed
+        assert later.features["metadata.version"] == (level if allowed else present)
+        assert update(later, ("metadata.version", present, UPGRADE)) == (ErrorCode.NONE, image)
+
+
+def test_a_downgrade_that_would_lose_metadata_names_the_level_that_it_can_reach() -> None:
+    key = FeatureUpdateKey(feature="metadata.version", max_version_level=20, upgrade_type=UNSAFE_DOWNGRADE)
+    request = UpdateFeaturesRequest(feature_updates=[key])
+    image = cluster(features={"metadata.version": 29})
+    answer = update_features(image, CONFIG, 1, request, check_kraft_version=agrees).response
+    assert "what records of level 23 (4.0-IV1) hold would be lost" in str(answer.error_message)
+    assert "it can go down to 23 at most" in str(answer.error_message)
+
+
 def test_one_bad_feature_spoils_the_request() -> None:
     image = cluster()
     assert update(image, ("group.version", 1, UPGRADE), ("nope", 1, UPGRADE)) == (

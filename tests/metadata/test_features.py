@@ -2,7 +2,13 @@
 
 import pytest
 
-from quire.metadata.features import METADATA_VERSION, SUPPORTED, metadata_version_name, record_version
+from quire.metadata.features import (
+    METADATA_VERSION,
+    SUPPORTED,
+    metadata_version_level,
+    metadata_version_name,
+    record_version,
+)
 from quire.protocol.messages.metadata_records import (
     BrokerRegistrationChangeRecord,
     PartitionChangeRecord,
@@ -46,3 +52,9 @@ def test_a_broker_change_is_written_in_the_oldest_version_that_carries_it() -> N
 def test_every_level_of_the_metadata_version_has_a_name() -> None:
     oldest, newest = SUPPORTED[METADATA_VERSION]
     assert len({metadata_version_name(level) for level in range(oldest, newest + 1)}) == newest - oldest + 1
+
+
+def test_a_level_is_found_by_its_name_and_by_its_release() -> None:
+    low, high = SUPPORTED[METADATA_VERSION]
+    assert all(metadata_version_level(metadata_version_name(level)) == level for level in range(low, high + 1))
+    assert [metadata_version_level(name) for name in ("3.7", "4.2", "4.3", "4.4", "")] == [19, 29, 30, None, None]

@@ -38,6 +38,7 @@ COMMANDS = {
     "quorum": Entry("quire.cli.cluster.quorum:quorum", "Show the metadata quorum, add and remove controllers."),
     "brokers": Entry("quire.cli.cluster.brokers:brokers", "List brokers, and unregister one."),
     "disks": Entry("quire.cli.disks.disks:disks", "Show data directories, and move replicas between them."),
+    "features": Entry("quire.cli.cluster.features:features", "List features, and upgrade or downgrade them."),
     "version": Entry("quire.cli.version:version", "Show the versions of Quire, Kafka's protocol and Python."),
 }
 

@@ -51,3 +51,9 @@ def numbers(values: Sequence[int]) -> str:
 def count(number: int, noun: str, nouns: str | None = None) -> str:
     """`1 record`, `2,000 records`."""
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {nouns or noun + 's'}"
+
+
+def some(names: Sequence[str], at_most: int = 5) -> str:
+    """`a, b, c, d, e and 1,002 more`: names in a sentence."""
+    shown = ", ".join(names[:at_most])
+    return shown if len(names) <= at_most else f"{shown} and {len(names) - at_most:,} more"

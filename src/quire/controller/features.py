@@ -10,6 +10,8 @@ from quire.metadata.features import (
     METADATA_VERSION,
     NEEDS_METADATA_VERSION,
     SUPPORTED,
+    level_without_return,
+    metadata_version_name,
 )
 from quire.metadata.image import BROKER, ClusterImage
 from quire.protocol.errors import ApiError, ErrorCode
@@ -72,6 +74,8 @@ def _check(image: ClusterImage, levels: dict[str, int], update: FeatureUpdateKey
     present = levels.get(name, 0)
     if level == present:
         return
+    if level > present and kind != UPGRADE:
+        raise _invalid(f"{name} is at level {present}, so going to {level} is no downgrade: ask for an upgrade")
     if name == KRAFT_VERSION:
         if level < present:
             raise _invalid(f"kraft.version cannot go down from {present} to {level}: the log names the voters")
@@ -82,7 +86,18 @@ def _check(image: ClusterImage, levels: dict[str, int], update: FeatureUpdateKey
     if kind == UPGRADE:
         raise _invalid(f"{name} is at level {present}, and going down to {level} must be asked for as a downgrade")
     if name == METADATA_VERSION:
-        raise _invalid(f"metadata.version cannot go down from {present} to {level}: metadata might be lost")
+        _check_nothing_is_lost(present, level)
+
+
+def _check_nothing_is_lost(present: int, level: int) -> None:
+    """As in Apache Kafka, where an unsafe downgrade of metadata.version is refused too."""
+    changed = level_without_return(present, level)
+    if changed is not None:
+        raise _invalid(
+            f"metadata.version cannot go down from {present} to {level}: what records of level {changed} "
+            f"({metadata_version_name(changed)}) hold would be lost, and an unsafe downgrade does not exist; it can go "
+            f"down to {changed} at most"
+        )
 
 
 def _check_nodes(image: ClusterImage, name: str, level: int) -> None:

@@ -51,6 +51,9 @@ METADATA_VERSION_NAMES: tuple[str, ...] = (
 )  # fmt: skip
 """Kafka's names of the levels of metadata.version, from the oldest supported on."""
 
+CHANGED_METADATA = frozenset({7, 8, 11, 13, 14, 15, 17, 23, 30})
+"""Levels of metadata.version whose records hold what those of the level below cannot; the others may be left again."""
+
 _MIGRATION = 8
 _BROKER_EPOCHS_IN_FETCHES = 10
 _TRANSACTIONS = 13
@@ -75,6 +78,18 @@ def check_supported(name: str, level: int) -> None:
             f"the cluster has feature {name} at level {level}, and this node knows {known}; "
             "upgrade this node, or downgrade the feature first"
         )
+
+
+def level_without_return(present: int, level: int) -> int | None:
+    """The highest metadata.version above `level` whose metadata would be lost by going down to it; None: none."""
+    return max((each for each in CHANGED_METADATA if level < each <= present), default=None)
+
+
+def metadata_version_level(name: str) -> int | None:
+    """The level of `4.2-IV1`, or of the release `4.2` as its last version; None if it is not known."""
+    known = {each: SUPPORTED[METADATA_VERSION][0] + index for index, each in enumerate(METADATA_VERSION_NAMES)}
+    known |= {each.partition("-")[0]: level for each, level in known.items()}
+    return known.get(name)
 
 
 def metadata_version_name(level: int) -> str:

@@ -80,7 +80,10 @@ def test_the_effects_of_a_dead_broker_are_shown_and_it_can_be_unregistered(clust
     until(lambda: as_json(cluster, "cluster", "status", code=None)["well"] is False)
     until(lambda: f"{topic}-{partition}" in str(as_json(cluster, "cluster", "status", code=1)["leaderless"]))
     until(lambda: "3 brokers, 1 fenced" in (text := status(cluster)) and f"  no leader: {topic}-{partition}" in text)
-    done = quire("brokers", "unregister", str(victim), servers=cluster.bootstrap_servers)
+    refused = quire("brokers", "unregister", str(victim), servers=cluster.bootstrap_servers)
+    assert refused.returncode == 1 and f"{topic}-{partition}): move them" in refused.stderr.decode()
+    assert f"broker {victim} has replicas of 1 partition" in refused.stderr.decode()
+    done = quire("brokers", "unregister", str(victim), "--force", servers=cluster.bootstrap_servers)
     assert done.returncode == 0, done.stderr
     until(lambda: len(json.loads(quire("brokers", "list", "--json", servers=cluster.bootstrap_servers).stdout)) == 2)
     cluster.start(victim)

@@ -10,9 +10,8 @@ from typing import NamedTuple
 
 from quire.cli.cluster.quorum import SILENT_MS
 from quire.client.admin.quorum import Quorum, QuorumMember
-from quire.console.output import count
+from quire.console.output import count, some
 
-_NAMED = 5
 CAUGHT_UP_MS = 2_000
 """A voter follows the metadata log if it had everything that recently."""
 
@@ -118,7 +117,7 @@ def _of_partitions(view: ClusterView, node: int) -> Iterator[Obstacle]:
         yield Obstacle(
             "only-replica",
             f"{count(len(alone), 'partition')} would be offline, because node {node} has the only replica: "
-            f"{_some(alone)}; add replicas to survive restarts.",
+            f"{some(alone)}; add replicas to survive restarts.",
             False,
             tuple(alone),
         )
@@ -127,7 +126,7 @@ def _of_partitions(view: ClusterView, node: int) -> Iterator[Obstacle]:
         yield Obstacle(
             "last-in-sync",
             f"{count(len(last), 'partition')} would be offline, because node {node} is the only replica in sync: "
-            f"{_some(last)}; wait for the others, or start the brokers that are down.",
+            f"{some(last)}; wait for the others, or start the brokers that are down.",
             True,
             tuple(last),
         )
@@ -143,7 +142,7 @@ def _of_partitions(view: ClusterView, node: int) -> Iterator[Obstacle]:
         yield Obstacle(
             "min-isr",
             f"{count(len(few), 'partition')} would have fewer in-sync replicas than min.insync.replicas, and refuse "
-            f"writes with acks=all: {_some(names)}; {what}",
+            f"writes with acks=all: {some(names)}; {what}",
             waiting,
             tuple(names),
         )
@@ -156,7 +155,7 @@ def missing(view: ClusterView, node: int) -> list[str]:
         found.append("it does not serve yet")
     behind = [each.name for each in view.partitions if node in each.replicas and node not in each.isr]
     if behind and node in view.serving:
-        found.append(f"{count(len(behind), 'partition')} not in sync ({_some(behind)})")
+        found.append(f"{count(len(behind), 'partition')} not in sync ({some(behind)})")
     if view.quorum is None:
         found.append("there is no active controller")
     else:
@@ -184,8 +183,3 @@ def next_to_restart(view: ClusterView, left: Sequence[int]) -> int:
 def _nodes(ids: Sequence[int]) -> str:
     names = ", ".join(str(each) for each in ids)
     return f"node {names} is" if len(ids) == 1 else f"nodes {names} are"
-
-
-def _some(names: Sequence[str]) -> str:
-    shown = ", ".join(names[:_NAMED])
-    return shown if len(names) <= _NAMED else f"{shown} and {len(names) - _NAMED:,} more"

@@ -1,10 +1,12 @@
 """The cluster itself: its nodes, features and log directories."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from enum import IntEnum
 
 from quire import __version__
 from quire.address import Address
-from quire.client.admin.results import error
+from quire.client.admin.results import ask_controller, error
 from quire.client.cluster import ANY, Cluster
 from quire.client.errors import UnsupportedError
 from quire.client.metadata import Broker
@@ -88,20 +90,29 @@ def describe_features(cluster: Cluster) -> Steps[list[Feature]]:
     ]
 
 
-def update_feature(cluster: Cluster, name: str, level: int, *, validate_only: bool = False) -> Steps[None]:
-    """Upgrades a feature to a level, or downgrades it if that is safe."""
-    finalized = {feature.name: feature.finalized for feature in (yield from describe_features(cluster))}
-    lower = level < finalized.get(name, 0)
-    update = FeatureUpdateKey(feature=name, max_version_level=level, upgrade_type=2 if lower else 1)
+class UpgradeType(IntEnum):
+    UPGRADE = 1
+    SAFE_DOWNGRADE = 2
+    UNSAFE_DOWNGRADE = 3
+
+
+def update_features(
+    cluster: Cluster, levels: Mapping[str, int], kind: UpgradeType, *, validate_only: bool = False
+) -> Steps[None]:
+    """Changes the levels of all these features or of none."""
     request = UpdateFeaturesRequest(
-        timeout_ms=int(cluster.request_timeout_ms), feature_updates=[update], validate_only=validate_only
+        timeout_ms=int(cluster.request_timeout_ms),
+        feature_updates=[
+            FeatureUpdateKey(feature=name, max_version_level=level, upgrade_type=kind) for name, level in levels.items()
+        ],
+        validate_only=validate_only,
     )
-    response = yield from cluster.ask(ANY, request, UpdateFeaturesResponse)
+    response = yield from ask_controller(cluster, request, UpdateFeaturesResponse, lambda answer: [answer.error_code])
     for code, message in [
         (response.error_code, response.error_message),
         *((result.error_code, result.error_message) for result in response.results),
     ]:
-        failed = error(code, message, f"feature {name} was not changed")
+        failed = error(code, message, f"{', '.join(levels)} were not changed")
         if failed is not None:
             raise failed
 
