@@ -122,6 +122,10 @@ def test_what_cannot_be_restarted_is_named(running: RunningCluster, arguments: l
     assert (done.returncode, why in done.stderr.decode()) == (code, True), done.stderr
     unknown = check(running, 9)
     assert unknown.returncode == 4 and "there is no node 9" in unknown.stderr.decode()
+    never_back = check(running, 9, "--back")
+    assert (
+        never_back.returncode == 1 and "node 9 is not back: the cluster does not know it" in never_back.stderr.decode()
+    )
 
 
 def test_ctrl_c_leaves_the_node_that_is_being_restarted_to_the_supervisor(running: RunningCluster) -> None:

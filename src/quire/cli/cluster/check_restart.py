@@ -50,13 +50,14 @@ def check_restart(node: int, back: bool, wait_s: float, as_json: bool, servers: 
     would be down. With --wait it waits for nodes that are down or behind, but not for what waiting does not change.
     """
     with connect(servers, timeout_s) as client:
-        check_is_known(look(client), node)
+        if not back:
+            check_is_known(look(client), node)
         found = wait_until_back(client, node, wait_s) if back else wait_until_it_may_stop(client, node, wait_s)
     if as_json:
         print_json(_json(node, found, back=back))
     elif not found:
         echo(f"node {node}: is back and in sync" if back else f"node {node}: may be stopped")
-    fail_with_all([Failure(f"node {node}: {each.sentence}") for each in found])
+    fail_with_all([Failure(f"node {node}{'' if back else ':'} {each.sentence}") for each in found])
 
 
 def check_is_known(view: ClusterView, node: int) -> None:

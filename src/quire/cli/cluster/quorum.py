@@ -1,5 +1,6 @@
 """`quire quorum`: the controllers that agree on the cluster's metadata; adding and removing one (KIP-853)."""
 
+from collections.abc import Collection
 from typing import Any, NamedTuple
 
 import click
@@ -22,8 +23,8 @@ _TITLES = ("node", "kind", "log end", "lag", "caught up", "directory", "address"
 IS_TITLE = title_of(_TITLES)
 PATIENCE_MS = 3_000.0
 """Without a leader the quorum does not answer; what the brokers know is still shown."""
-SILENT_MS = 10_000
-"""A voter that has not fetched for so long is down: followers fetch several times a second."""
+SILENT_MS = 4_000
+"""A voter that has not fetched for so long is down: followers fetch at least every two seconds."""
 
 
 class Controller(NamedTuple):
@@ -130,11 +131,11 @@ The controller need not run. One that has lost its disk is removed, formatted wi
 def remove(node_id: int, directory_id: bytes | None, as_json: bool, servers: str, timeout_s: float) -> None:
     """Remove a controller from the voters."""
     with connect(servers, timeout_s) as client:
-        cluster_id = client.run(describe_cluster(client.cluster)).cluster_id
+        cluster = client.run(describe_cluster(client.cluster, with_fenced=True))
         found = _described(client)
         voter = admin.member_of(found.voters, node_id, directory_id, "a voter")
-        check_others_are_a_majority(found, voter)
-        client.run(admin.remove_voter(client.cluster, node_id, voter.directory_id, cluster_id=cluster_id))
+        check_others_are_a_majority(found, voter, cluster.fenced)
+        client.run(admin.remove_voter(client.cluster, node_id, voter.directory_id, cluster_id=cluster.cluster_id))
     if as_json:
         print_json({"id": node_id, "directory_id": uuids.to_text(voter.directory_id), "votes": False})
     else:
@@ -175,13 +176,16 @@ def _check_may_join(found: admin.Quorum, node_id: int) -> None:
         )
 
 
-def check_others_are_a_majority(found: admin.Quorum, removed: admin.QuorumMember) -> None:
-    """Without a majority of those that are left, nothing is committed any more, and no voter can be added."""
+def check_others_are_a_majority(found: admin.Quorum, removed: admin.QuorumMember, fenced: Collection[int] = ()) -> None:
+    """Without a majority of those that are left, nothing is committed any more, and no voter can be added.
+
+    A controller is down if it is silent, or if it is a broker too and fenced, which is known sooner.
+    """
     others = [voter for voter in found.voters if voter != removed]
     if not others:
         raise Failure(f"controller {removed.node_id} is the only voter: add another one first.")
     now_ms = max(voter.last_fetch_ms for voter in found.voters)
-    silent = [voter for voter in others if now_ms - voter.last_fetch_ms > SILENT_MS]
+    silent = [each for each in others if now_ms - each.last_fetch_ms > SILENT_MS or each.node_id in fenced]
     if len(others) - len(silent) <= len(others) // 2:
         names = ", ".join(str(voter.node_id) for voter in silent)
         raise Failure(

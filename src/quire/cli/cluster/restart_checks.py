@@ -13,7 +13,7 @@ from quire.client.admin.quorum import Quorum, QuorumMember
 from quire.console.output import count, some
 
 CAUGHT_UP_MS = 2_000
-"""A voter follows the metadata log if it had everything that recently."""
+"""A node follows the metadata log if it had everything that recently."""
 
 
 class PartitionView(NamedTuple):
@@ -151,6 +151,8 @@ def _of_partitions(view: ClusterView, node: int) -> Iterator[Obstacle]:
 def missing(view: ClusterView, node: int) -> list[str]:
     """What a node that was restarted still lacks, each a few words; empty if it is back."""
     found = []
+    if view.quorum is not None and node not in view.nodes:
+        return ["the cluster does not know it"]
     if node in view.racks and node not in view.serving:
         found.append("it does not serve yet")
     behind = [each.name for each in view.partitions if node in each.replicas and node not in each.isr]
@@ -165,13 +167,14 @@ def missing(view: ClusterView, node: int) -> list[str]:
 
 def _not_followed(quorum: Quorum, node: int) -> Iterator[str]:
     leader = next((each for each in quorum.voters if each.node_id == quorum.leader_id), None)
-    for voter in quorum.voters:
-        if voter.node_id == node and leader is not None and not _has_caught_up(voter, leader):
-            yield "its controller has not caught up with the metadata log"
+    for member in (*quorum.voters, *quorum.observers):
+        if member.node_id == node and leader is not None and not _has_caught_up(member, leader):
+            yield "it has not caught up with the metadata log"
+            return
 
 
-def _has_caught_up(voter: QuorumMember, leader: QuorumMember) -> bool:
-    return voter.lag == 0 or leader.last_caught_up_ms - voter.last_caught_up_ms < CAUGHT_UP_MS
+def _has_caught_up(member: QuorumMember, leader: QuorumMember) -> bool:
+    return member.lag == 0 or leader.last_caught_up_ms - member.last_caught_up_ms < CAUGHT_UP_MS
 
 
 def next_to_restart(view: ClusterView, left: Sequence[int]) -> int:
