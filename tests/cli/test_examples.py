@@ -27,6 +27,7 @@ LARGER = (  # need more than one node
     "quire disks move",  # and two directories
     "quire cluster restart",
     "quire cluster check-restart",
+    "quire partitions reassign",
 )
 
 NOT_HERE = RUNS_ON + ELSEWHERE + HANGS + SPARKS + LARGER
@@ -40,6 +41,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "orders.txt").write_text("one\ntwo\n")
     (tmp_path / "offsets.csv").write_text("orders,0,0\norders,1,0\n")
+    (tmp_path / "plan.json").write_text('{"version": 1, "partitions": []}')
     (tmp_path / "users.txt").write_text("anna:1\nbert:2\n")
     (tmp_path / "server.properties").write_text(f"num.partitions=2\nlog.dirs={tmp_path}/data\n")
     return tmp_path

@@ -2,6 +2,7 @@
 
 import click
 
+from quire.cli.cluster.balance import balance
 from quire.cli.cluster.check_restart import check_restart
 from quire.cli.cluster.quorum import quorum_or_none
 from quire.cli.cluster.restart import restart
@@ -32,7 +33,7 @@ def cluster(context: click.Context, as_json: bool, servers: str, timeout_s: floa
         _describe(as_json, servers, timeout_s)
 
 
-for each in (status, restart, check_restart):
+for each in (status, restart, check_restart, balance):
     cluster.add_command(each)
 
 

@@ -3,6 +3,7 @@
 import click
 
 from quire.cli.partitions.elect import elect
+from quire.cli.partitions.reassign import reassign
 from quire.cli.partitions.status import status
 from quire.console.groups import HelpfulGroup
 
@@ -12,7 +13,8 @@ from quire.console.groups import HelpfulGroup
     epilog="""\b
 Examples:
   quire partitions status
-  quire partitions elect --all""",
+  quire partitions elect --all
+  quire partitions reassign --drain 3 --dry-run""",
 )
 def partitions() -> None:
     """Show partitions, elect leaders, and move replicas."""
@@ -20,3 +22,4 @@ def partitions() -> None:
 
 partitions.add_command(status)
 partitions.add_command(elect)
+partitions.add_command(reassign)
