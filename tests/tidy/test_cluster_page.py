@@ -26,6 +26,7 @@ SETTINGS = "".join(re.findall(r"```properties\n(.*?)```", PAGE, re.DOTALL))
 def test_commands_parse(command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "node1.properties").write_text(SETTINGS)
+    (tmp_path / "plan.json").write_text('{"version": 1, "partitions": []}')
     found, arguments = command_of(quire, shlex.split(command)[1:])
     found.make_context(found.name, arguments)
 
