@@ -78,8 +78,10 @@ class Machines:
     def data(self, node: int) -> Path:
         return self.host(node) / "var/lib/quire"
 
-    def set_up(self, node: int, roles: str, controllers: Iterable[int]) -> None:
-        """An empty machine with a file of settings."""
+    def set_up(
+        self, node: int, roles: str, controllers: Iterable[int], settings: Mapping[str, object] | None = None
+    ) -> None:
+        """An empty machine with a file of settings, those of all machines and its own."""
         for name in ("var/lib/quire", "etc/quire", "backup"):
             (self.host(node) / name).mkdir(parents=True)
         listeners = []
@@ -95,6 +97,7 @@ class Machines:
             "controller.quorum.bootstrap.servers": ",".join(f"host-{each}:9093" for each in controllers),
             "log.dirs": self.data(node),
             **self._settings,
+            **(settings or {}),
         }
         text = "".join(f"{key}={value}\n" for key, value in lines.items())
         (self.host(node) / "etc/quire/server.properties").write_text(self.here(text))
