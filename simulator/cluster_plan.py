@@ -17,6 +17,7 @@ from simulator.plan import (
 )
 from simulator.random import SimRandom
 from simulator.replication_plan import with_replication
+from simulator.white_box.disk_mover import mover_settings
 
 VOTERS = (3, 3, 3, 5)
 FEWEST_NODES, MOST_NODES = 3, 5
@@ -36,6 +37,7 @@ SHORTEST = {
 """Of a seed at full length: what is repeated. In a shorter one it must happen more often to happen at all."""
 PACE = 2.5
 REASSIGNS_CHANCE = 0.5
+MOVES_DISKS_CHANCE = 0.5
 OBSERVERS = (0, 0, 1, 2)
 """Brokers beside three controllers."""
 
@@ -81,7 +83,14 @@ def cluster_plan_of(seed: int, *, nodes: int | None = None, scale: float = 1.0) 
     rebalance = _rebalance_settings(SimRandom(seed).stream("leader rebalance"))
     plan = replace(plan, node_settings=plan.node_settings | rebalance)
     plan = replace(plan, reassigns=SimRandom(seed).stream("reassignments").chance(REASSIGNS_CHANCE))
+    plan = _with_disk_moves(SimRandom(seed).stream("disk moves"), plan)
     return _with_voters(random.stream("voters"), plan)
+
+
+def _with_disk_moves(random: SimRandom, plan: Plan) -> Plan:
+    if not random.chance(MOVES_DISKS_CHANCE):
+        return plan
+    return replace(plan, moves_disks=True, node_settings=plan.node_settings | mover_settings(random))
 
 
 def _rebalance_settings(random: SimRandom) -> dict[str, str]:

@@ -3,6 +3,7 @@
 from simulator.report import RunReport
 from simulator.white_box.happenings import (
     COORDINATOR_MOVE,
+    DISK_MOVE,
     ELR_ELECTION,
     FENCING,
     REASSIGNMENT,
@@ -12,7 +13,7 @@ from simulator.white_box.happenings import (
 )
 
 ABORT = "abort"
-NEEDED = (TRUNCATION, FENCING, SHRINK, ELR_ELECTION, ABORT, COORDINATOR_MOVE, SNAPSHOT, REASSIGNMENT)
+NEEDED = (TRUNCATION, FENCING, SHRINK, ELR_ELECTION, ABORT, COORDINATOR_MOVE, SNAPSHOT, REASSIGNMENT, DISK_MOVE)
 FEWEST_SEEDS = 20
 """A smaller batch need not have everything."""
 

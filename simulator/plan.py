@@ -112,6 +112,8 @@ class Plan:
     """Whether an operator adds and removes voters; that of a static quorum upgrades it first."""
     reassigns: bool = False
     """Whether an operator moves replicas between brokers."""
+    moves_disks: bool = False
+    """Whether an operator moves replicas between the data directories of nodes."""
     scribes: bool = False
     """Scribes write to the active controller (see `simulator.white_box.scribe`), and there are no other clients."""
     most_replicas: int = 1

@@ -45,6 +45,7 @@ from simulator.time_limits import (
 )
 from simulator.trace import Trace
 from simulator.violation import Violation
+from simulator.white_box.disk_mover import DiskMover
 from simulator.white_box.scribe import SETTINGS, Scribe
 from simulator.white_box.voter_operator import VoterOperator
 from simulator.white_box.white_box import WhiteBox
@@ -125,6 +126,8 @@ class World:
             state_lost=self._lives.coordinator_state_lost,
             coordinator_moved=self._lives.coordinator_moved,
         )
+        if self.plan.moves_disks and cast is None:
+            self._clients.append(DiskMover(self.scene, self.machines, self._white_box.happenings))
         self.stepper = Stepper(self.scene, self.machines, self._log, self._white_box)
         self._final_checks = FinalChecks(
             self.scene, self.machines, self.stepper, self._white_box, audits, self._scribes, self._operator

@@ -17,6 +17,7 @@ ELR_ELECTION, ELECTION, COORDINATOR_MOVE, SNAPSHOT = "ELR election", "election",
 
 
 REASSIGNMENT, CANCELLATION = "reassignment", "cancelled reassignment"
+DISK_MOVE = "move to another disk"
 
 
 class Happenings:

@@ -134,13 +134,13 @@ class DiskMove:
 
     def directory_failed(self) -> None:
         """Of the source or the target. What a start finds in the other one is in `move_state`."""
-        if self.state is MoveState.LEAVING and self.source.failure is None:
-            return  # The copy decides.
-        if not self.is_active and self.source.failure is None:
+        if self.is_active:
+            if self.target.failure is not None and self.key in self.target.futures:
+                self.target.futures.pop(self.key).close_files()
+            self.end()
+        elif self.state is MoveState.DECIDING and self.target.failure is not None:
             self.original.close_files()
-        elif self.is_active and self.target.failure is not None and self.key in self.target.futures:
-            self.target.futures.pop(self.key).close_files()
-        self.end()
+            self.end()
 
     def cancel(self) -> None:
         """Before DECIDING: the original stays."""
@@ -476,7 +476,10 @@ class DiskMove:
             self._flush_later()
 
     def _leave(self) -> None:
-        if self.state is MoveState.DECIDING:
+        if self.state is MoveState.DECIDING and self.source.failure is not None:
+            self.original.close_files()
+            self.end()
+        elif self.state is MoveState.DECIDING:
             self.state = MoveState.LEAVING
             self.source.remove_left(self.key, self.original, self._left, lambda _: self.end())
 
