@@ -72,14 +72,31 @@ class FinalChecks:
         return counters.connections == counters.queued_bytes == waiting == held == 0
 
     def _check_metadata(self) -> None:
-        """Changes have ended, so every node gets the same metadata."""
-        what = "the same metadata on every node"
-        self._stepper.run_until(lambda: self._white_box.agree, FINISH_LIMIT_MS, what)
+        """Clients change nothing any more, so every node gets the same metadata, and leaders stay.
+
+        A leader that was just elected does not know yet how far its log is committed. Nobody may conclude anything from
+        what it says.
+        """
+        what = "the same metadata on every node, with leaders that stay"
+        self._stepper.run_until(lambda: self._white_box.agree and self._leaders_stay, FINISH_LIMIT_MS, what)
         self._white_box.check_at_end(self._stepper.now_ms)
         for scribe in self._scribes:
             scribe.check_kept()
         if self._operator is not None:
             self._operator.check_kept()
+
+    @property
+    def _leaders_stay(self) -> bool:
+        """Whether the controller will not return leaderships to the first replicas: they have them, or it waits."""
+        node = self._machines[0].node
+        assert node is not None
+        if node.config.get_int("leader.imbalance.check.interval.seconds") * 1000 > FINISH_LIMIT_MS:
+            return True
+        return all(
+            partition.leader == partition.preferred_leader
+            for topic in node.image.topics_by_id.values()
+            for partition in topic.partitions.values()
+        )
 
     def _end_transactions(self) -> None:
         """Waits until every transaction has ended, even without its producer; checks that all or none is visible."""
