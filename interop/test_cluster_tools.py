@@ -1,13 +1,18 @@
 """Apache Kafka's command line tools against three Quire nodes, and on the metadata log that they leave."""
 
+import json
 import re
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from interop.apache_kafka import ApacheKafka
 from interop.dump_log_segments import dump_folder
-from interop.mixed_cluster import CLUSTER_ID, MixedCluster, MixedNode, NodePlan, mixed_cluster
+from interop.mixed_cluster import CLUSTER_ID, MixedCluster, MixedNode, NodePlan, mixed_cluster, soon
+from quire.client.admin.reassignments import reassign_partitions
+from quire.client.offsets import TopicPartition
+from quire.client.shell_blocking import BlockingClient
 
 NODES = (1, 2, 3)
 JOINS = 4
@@ -64,6 +69,68 @@ def test_a_group_reads_what_the_console_producer_wrote(kafka: ApacheKafka, clust
         rows = kafka.tool("consumer.group.ConsumerGroupCommand", *at(first), *named).splitlines()
         lags = [row.split()[5] for row in rows if row.startswith("readers-")]
         assert lags == ["0"] * 6
+
+
+def test_replicas_move_and_a_move_is_cancelled(kafka: ApacheKafka, cluster: MixedCluster, tmp_path: Path) -> None:
+    first, second, third = (cluster.nodes[id_] for id_ in NODES)
+    assigned = ("--create", "--topic", "moved", "--replica-assignment", "1:2,2:3,3:1")
+    kafka.tool("TopicCommand", *at(first), *assigned)
+    lines = [f"line {number}" for number in range(RECORDS)]
+    kafka.tool("ConsoleProducer", *at(second), "--topic", "moved", text="\n".join(lines) + "\n")
+
+    def plan(*replicas: list[int]) -> tuple[str, str]:
+        path = tmp_path / "plan.json"
+        partitions = [
+            {"topic": "moved", "partition": index, "replicas": each, "log_dirs": ["any"] * len(each)}
+            for index, each in enumerate(replicas)
+        ]
+        path.write_text(json.dumps({"version": 1, "partitions": partitions}))
+        return "--reassignment-json-file", str(path)
+
+    def reassign(node: MixedNode, *words: str, fails: bool = False) -> str:
+        return kafka.tool("reassign.ReassignPartitionsCommand", *at(node), *words, fails=fails)
+
+    topics = tmp_path / "topics.json"
+    topics.write_text('{"version": 1, "topics": [{"topic": "moved"}]}')
+    generate = ("--topics-to-move-json-file", str(topics), "--broker-list", "1,2", "--generate")
+    assert '"partition":2' in reassign(third, *generate)
+
+    # Other replicas, another order, and one more replica.
+    wanted = plan([3, 2], [3, 2], [3, 1, 2])
+    assert "Successfully started partition reassignments" in reassign(first, *wanted, "--execute")
+    soon(lambda: "No partition reassignments found" in reassign(second, "--list"))
+    verified = reassign(third, *wanted, "--verify")
+    assert all(f"Reassignment of partition moved-{index} is completed" in verified for index in range(3))
+    described = kafka.tool("TopicCommand", *at(first), "--describe", "--topic", "moved")
+    assert re.findall(r"Replicas: (\S+)", described) == ["3,2", "3,2", "3,1,2"]
+    assert [sorted(each.split(",")) for each in re.findall(r"Isr: (\S+)", described)] == [
+        ["2", "3"],
+        ["2", "3"],
+        ["1", "2", "3"],
+    ]
+
+    assert "nknown broker" in reassign(second, *plan([3, 9]), "--execute", fails=True)
+
+    # While its broker is down, a replica cannot be added. Apache Kafka's command would refuse that.
+    first.stop()
+    wanted = plan([1, 2])
+    with BlockingClient(second.address) as client:
+        moves = reassign_partitions(client.cluster, {TopicPartition("moved", 0): [1, 2]})
+        assert client.run(moves) == {TopicPartition("moved", 0): None}
+    listed = reassign(third, "--list")
+    assert re.search(r"moved-0: replicas: 1,2,3. adding: 1. removing: 3.", listed), listed
+    assert "still in progress" in reassign(second, *wanted, "--verify")
+    cancel = (*wanted, "--cancel", "--preserve-throttles")
+    assert "Successfully cancelled partition reassignment for: moved-0" in reassign(second, *cancel)
+    assert "No partition reassignments found" in reassign(third, "--list")
+    first.start()
+    cluster.wait_until_serving()
+
+    read = kafka.tool(
+        "consumer.ConsoleConsumer", *at(third), "--topic", "moved", "--from-beginning",
+        "--max-messages", str(RECORDS), "--timeout-ms", "30000",
+    )  # fmt: skip
+    assert sorted(read.splitlines()) == sorted(lines)
 
 
 def test_the_cluster_and_its_settings(kafka: ApacheKafka, cluster: MixedCluster) -> None:

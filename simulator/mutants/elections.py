@@ -39,4 +39,11 @@ MUTANTS = (
         "leader_epoch=self.leader_epoch + 1 if elects else self.leader_epoch",
         "leader_epoch=self.leader_epoch",
     ),
+    Mutant(
+        "a reassignment is complete at once, with the new replicas in the ISR",
+        "quire.controller.partition_change:change_partition",
+        "done = completed(assignment, holders(partition, isr, elr, gone, rules))",
+        "done = Assignment(assignment.target) if partition.is_reassigning else None\n"
+        "    isr = done.replicas if done else isr",
+    ),
 )

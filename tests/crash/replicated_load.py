@@ -109,6 +109,9 @@ class Writer(Client):
         )
         self.sent: list[list[bytes]] = [[] for _ in range(PARTITIONS)]
         self.acknowledged: dict[PartitionOffset, bytes] = {}
+        self.acknowledged_somewhere: list[bytes] = []
+        """The client knows that these are stored, but not where: the answer to its first attempt was lost, and the
+        leader that it asked again remembers only the last batches of each producer."""
         self.last_acknowledged = [-1] * PARTITIONS
         """The offset of each partition's last acknowledgement, which an unclean election moves back."""
         self.refused: list[tuple[bytes, Any]] = []
@@ -150,8 +153,12 @@ class Writer(Client):
             if error is not None:
                 self.refused.append((message.value(), error))
             else:
-                self.acknowledged[partition, message.offset()] = message.value()
-                self.last_acknowledged[partition] = message.offset()
+                offset = message.offset()
+                if offset is None:
+                    self.acknowledged_somewhere.append(message.value())
+                else:
+                    self.acknowledged[partition, offset] = message.value()
+                    self.last_acknowledged[partition] = offset
                 self._acknowledged_number[partition] = int(message.value().rpartition(b" ")[2])
                 self.longest_gap_s = max(self.longest_gap_s, now_s - self._last_s)
                 self._last_s = now_s

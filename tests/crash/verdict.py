@@ -71,13 +71,14 @@ def judge(load: ReplicatedLoad) -> Verdict:
     committed = transactions.committed if transactions is not None else []
     values = Counter(stored.values())
     lost = missing(load.writer.acknowledged, stored)
+    lost += sum(value not in values for value in load.writer.acknowledged_somewhere)
     lost += sum(value not in values for transaction in committed for value in transaction)
     aborted_read = 0
     if transactions is not None:
         aborted_read = sum(value in values for transaction in transactions.aborted for value in transaction)
         aborted_read += sum(_is_torn(transaction, values) for transaction in transactions.unknown)
     return Verdict(
-        acknowledged=len(load.writer.acknowledged) + sum(map(len, committed)),
+        acknowledged=len(load.writer.acknowledged) + len(load.writer.acknowledged_somewhere) + sum(map(len, committed)),
         lost=lost,
         duplicated=repeated(stored.values()),
         out_of_order=out_of_order(load.writer.sent, stored),
@@ -89,9 +90,10 @@ def judge(load: ReplicatedLoad) -> Verdict:
 
 def judge_writer(writer: Writer, stored: Mapping[PartitionOffset, bytes]) -> Verdict:
     """Of an idempotent writer that has stopped."""
+    values = set(stored.values())
     return Verdict(
-        acknowledged=len(writer.acknowledged),
-        lost=missing(writer.acknowledged, stored),
+        acknowledged=len(writer.acknowledged) + len(writer.acknowledged_somewhere),
+        lost=missing(writer.acknowledged, stored) + sum(value not in values for value in writer.acknowledged_somewhere),
         duplicated=repeated(stored.values()),
         out_of_order=out_of_order(writer.sent, stored),
         longest_gap_s=writer.longest_gap_s,
