@@ -17,6 +17,7 @@ from uuid import uuid4
 from interop.apache_kafka import ApacheKafka
 from quire.client.admin.cluster import describe_cluster
 from quire.client.admin.quorum import Quorum, describe_quorum
+from quire.client.admin.topic_replicas import Replicas, describe_replicas
 from quire.client.admin.topics import NewTopic, create_topics, describe_topics
 from quire.client.errors import ClientError
 from quire.client.shell_blocking import BlockingClient
@@ -116,11 +117,26 @@ class MixedNode:
                 command = [sys.executable, "-m", "quire", "start", "--config", str(self.settings_path)]
             self._process = subprocess.Popen(command, stdout=log, stderr=log, cwd=self.folder)
 
+    def become(self, kind: str) -> None:
+        """The next start is of this kind, with the same settings and directories."""
+        assert not self.runs
+        self.plan = self.plan._replace(kind=kind)
+
     def kill(self) -> None:
         self._end(signal.SIGKILL)
 
     def stop(self) -> None:
         self._end(signal.SIGTERM)
+
+    def pause(self) -> None:
+        self._send(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        self._send(signal.SIGCONT)
+
+    def _send(self, number: signal.Signals) -> None:
+        assert self._process is not None
+        self._process.send_signal(number)
 
     def _end(self, number: signal.Signals) -> None:
         process, self._process = self._process, None
@@ -236,10 +252,21 @@ class MixedCluster:
 
     # --- Topics
 
-    def create_topic(self, name: str, at: MixedNode, partitions: int = 6) -> None:
+    def create_topic(
+        self,
+        name: str,
+        at: MixedNode,
+        partitions: int = 6,
+        *,
+        replicas: int = 1,
+        configs: Mapping[str, str] | None = None,
+        assignments: Mapping[int, Sequence[int]] | None = None,
+    ) -> None:
         """Sends the request to one broker, which forwards it to the active controller."""
+        wanted = NewTopic(name, partitions, replicas, configs or {})
+        if assignments:
+            wanted = NewTopic(name, configs=configs or {}, assignments=assignments)
         with self._client(at) as client:
-            wanted = NewTopic(name, partitions, replication_factor=1)
             (result,) = client.run(create_topics(client.cluster, [wanted])).values()
         if isinstance(result, ApiError):
             raise result
@@ -263,6 +290,22 @@ class MixedCluster:
 
         soon(_although_it_may_fail(same))
         return said[0]
+
+    def replicas_of(self, name: str, at: MixedNode | None = None) -> list[Replicas]:
+        """By partition, according to one broker."""
+        with self._client(at) as client:
+            return client.run(describe_replicas(client.cluster, name))
+
+    def wait_until_in_sync(self, *names: str) -> None:
+        """Waits until every replica of every partition is in sync, for all running brokers."""
+        brokers = [node for node in self.nodes.values() if node.is_broker and node.runs]
+
+        def in_sync(node: MixedNode, name: str) -> bool:
+            return all(set(each.isr) == set(each.replicas) for each in self.replicas_of(name, node))
+
+        for node in brokers:
+            for name in names:
+                soon(_although_it_may_fail(partial(in_sync, node, name)))
 
     def _client(self, at: MixedNode | None) -> BlockingClient:
         return BlockingClient(self.bootstrap_servers if at is None else at.address, request_timeout_ms=20_000)
