@@ -3,6 +3,7 @@
 The page's scripts run as they are written, see `machines`.
 """
 
+import json
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -77,6 +78,11 @@ def status_is_well(machines: Machines) -> bool:
     return machines.run("quire cluster status").returncode == 0
 
 
+def has_replicas_on(machines: Machines, topic: str, broker: int) -> bool:
+    found = json.loads(machines.must(f"quire partitions status --topic {topic} --json"))
+    return any(broker in each["replicas"] for each in found["partitions"])
+
+
 def test_it_is_looked_at(machines: Machines) -> None:
     run(machines, "Operations")
     (info,) = run(machines, "Ports, files and limits")
@@ -102,13 +108,17 @@ def test_nodes_are_upgraded_under_load(machines: Machines) -> None:
 
 def test_a_broker_is_added_and_decommissioned(machines: Machines) -> None:
     machines.set_up(4, "broker", NODES)
+    machines.must("quire topics create crowded --replica-assignment 1:2,1:2,1:2,1:2; echo one | quire produce crowded")
     run(machines, "Add a broker")
+    assert has_replicas_on(machines, "crowded", 4)
     machines.must("quire topics create --replication-factor 4 everywhere")
     refused = machines.run("ssh host-4 sudo systemctl stop quire; quire brokers unregister 4")
-    assert refused.returncode == 1 and "broker 4 has replicas of 1 partition (everywhere-0)" in refused.stderr
+    assert refused.returncode == 1 and "everywhere-0): move them to other brokers" in refused.stderr
     machines.must("ssh host-4 sudo systemctl start quire; quire topics delete --yes everywhere")
     machines.must("quire cluster check-restart --node 4 --back --wait 90")
     run(machines, "Decommission a broker")
+    assert not has_replicas_on(machines, "crowded", 4)
+    assert machines.must("quire consume crowded --from-beginning --count 1") == "one\n"
     assert "4" not in machines.must("quire brokers list --json | grep '\"id\"'")
     assert status_is_well(machines)
 
