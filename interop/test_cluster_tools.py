@@ -133,6 +133,26 @@ def test_replicas_move_and_a_move_is_cancelled(kafka: ApacheKafka, cluster: Mixe
     assert sorted(read.splitlines()) == sorted(lines)
 
 
+def test_the_preferred_leader_is_elected(kafka: ApacheKafka, cluster: MixedCluster) -> None:
+    first, second, third = (cluster.nodes[id_] for id_ in NODES)
+    kafka.tool("TopicCommand", *at(first), "--create", "--topic", "led", "--replica-assignment", "1:2,2:3")
+    with BlockingClient(second.address) as client:
+        # The replicas are in another order: the second one leads.
+        assert client.run(reassign_partitions(client.cluster, {TopicPartition("led", 0): [2, 1]})) == {
+            TopicPartition("led", 0): None
+        }
+
+    def elect(node: MixedNode, *words: str) -> str:
+        return kafka.tool("LeaderElectionCommand", *at(node), "--election-type", "preferred", *words)
+
+    named = ("--topic", "led", "--partition", "0")
+    assert "Successfully completed leader election (PREFERRED) for partitions led-0" in elect(third, *named)
+    assert "Valid replica already elected for partitions led-0" in elect(first, *named)
+    described = kafka.tool("TopicCommand", *at(first), "--describe", "--topic", "led")
+    assert re.findall(r"Leader: (\S+)", described) == ["2", "2"]
+    assert "Successfully" not in elect(second, "--all-topic-partitions")
+
+
 def test_the_cluster_and_its_settings(kafka: ApacheKafka, cluster: MixedCluster) -> None:
     first, second = cluster.nodes[1], cluster.nodes[2]
     assert f"Cluster ID: {CLUSTER_ID}" in kafka.tool("ClusterTool", "cluster-id", *at(first))
