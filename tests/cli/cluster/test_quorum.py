@@ -81,7 +81,11 @@ def test_the_effects_of_a_dead_broker_are_shown_and_it_can_be_unregistered(clust
     until(lambda: f"{topic}-{partition}" in str(as_json(cluster, "cluster", "status", code=1)["leaderless"]))
     until(lambda: "3 brokers, 1 fenced" in (text := status(cluster)) and f"  no leader: {topic}-{partition}" in text)
     refused = quire("brokers", "unregister", str(victim), servers=cluster.bootstrap_servers)
-    assert refused.returncode == 1 and f"{topic}-{partition}): move them" in refused.stderr.decode()
+    assert (
+        refused.returncode == 1
+        and f"{topic}-{partition}): move them with `quire partitions reassign --drain {victim}`"
+        in refused.stderr.decode()
+    )
     assert f"broker {victim} has replicas of 1 partition" in refused.stderr.decode()
     done = quire("brokers", "unregister", str(victim), "--force", servers=cluster.bootstrap_servers)
     assert done.returncode == 0, done.stderr

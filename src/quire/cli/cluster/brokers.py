@@ -67,8 +67,8 @@ def _check_has_no_replicas(client: BlockingClient, broker_id: int) -> None:
     )
     if held:
         raise Failure(
-            f"broker {broker_id} has replicas of {count(len(held), 'partition')} ({some(held)}): move them to other "
-            "brokers or delete their topics first; --force unregisters it in spite of that."
+            f"broker {broker_id} has replicas of {count(len(held), 'partition')} ({some(held)}): move them with "
+            f"`quire partitions reassign --drain {broker_id}` first; --force unregisters it in spite of that."
         )
 
 
