@@ -14,13 +14,14 @@ SEEDS = range(3202, 3210)
 
 
 def flipping(seed: int) -> Plan:
-    """Small segments, nothing is deleted, and no other fault."""
+    """Small segments, nothing is deleted or moved, and no other fault."""
     plan = Kind(nodes=3, clusters=True, scale=0.01).plan(seed)
     settings = {"internal.segment.bytes": "4000", "flush.messages": "1", "min.insync.replicas": "1"}
     topics = [replace(topic, settings=settings, replication_factor=3) for topic in plan.topics]
     return replace(
         plan, roles=("broker,controller",) * 3, first_voters=0, changes_voters=False, topics=topics,
         faults={"flipped bits": 1, "clean stop": 1}, fault_pause_ms=500.0, duration_ms=8000.0, keeps_majority=True,
+        reassigns=False, moves_disks=False,
     )  # fmt: skip
 
 

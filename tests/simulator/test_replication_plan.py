@@ -40,3 +40,7 @@ def test_a_long_seed_lasts_for_a_minute_at_least() -> None:
 def test_in_some_clusters_leaderships_return_while_faults_go_on() -> None:
     intervals = {plan.node_settings["leader.imbalance.check.interval.seconds"] for plan in CLUSTERS}
     assert intervals == {"1", "4", "300"}
+
+
+def test_in_some_clusters_replicas_move() -> None:
+    assert {plan.reassigns for plan in CLUSTERS} == {True, False}

@@ -5,11 +5,13 @@ from itertools import pairwise
 from quire.metadata.image import BrokerImage, ClusterImage
 from quire.metadata.partition_image import NO_LEADER, PartitionImage
 from simulator.white_box.happenings import (
+    CANCELLATION,
     COORDINATOR_MOVE,
     ELECTION,
     ELR_ELECTION,
     EXPANSION,
     FENCING,
+    REASSIGNMENT,
     SHRINK,
     Happenings,
 )
@@ -45,6 +47,14 @@ def test_a_coordinator_moves_when_another_node_leads_and_not_when_the_same_one_d
     assert COORDINATOR_MOVE not in events(WHOLE, nobody, again, internal=True)
     assert events(WHOLE, nobody, moved, internal=True)[COORDINATOR_MOVE] == 1
     assert COORDINATOR_MOVE not in events(WHOLE, nobody, moved)
+
+
+def test_a_reassignment_counts_when_it_ends() -> None:
+    moving = WHOLE._replace(replicas=(2, 3, 4, 1), adding_replicas=(4,), removing_replicas=(1,))
+    moved = PartitionImage(replicas=(2, 3, 4), isr=(1, 2, 3), leader=1, leader_epoch=4)
+    assert events(WHOLE, moving) == {}
+    assert events(WHOLE, moving, moved) == {REASSIGNMENT: 1}
+    assert events(WHOLE, moving, WHOLE) == {CANCELLATION: 1}
 
 
 def test_a_broker_that_was_unfenced_and_is_fenced_counts_once() -> None:

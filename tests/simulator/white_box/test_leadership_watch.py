@@ -102,6 +102,21 @@ def test_coordinators_lead_as_far_as_they_know_too() -> None:
     assert leadership.epoch_of(B) == -1
 
 
+def test_a_replica_may_lead_that_joined_with_the_change_that_completed_a_reassignment(cluster: Cluster) -> None:
+    moving = BOTH._replace(isr=(1,), adding_replicas=(2,), removing_replicas=(1,), partition_epoch=2)
+    cluster.applies(A, moving)
+    moved = BOTH._replace(replicas=(2,), isr=(2,), leader=2, leader_epoch=2, partition_epoch=3)
+    cluster.applies(B, moved)
+    assert cluster.book.replicas.in_sync == (B,)
+
+
+def test_a_replica_that_is_being_added_may_not_lead_before_it_is_in_sync(cluster: Cluster) -> None:
+    moving = BOTH._replace(isr=(1,), adding_replicas=(2,), partition_epoch=2)
+    cluster.applies(A, moving)
+    with expect(UNCLEAN):
+        cluster.applies(B, moving._replace(isr=(2,), leader=2, leader_epoch=2, partition_epoch=3))
+
+
 def test_older_metadata_changes_nothing(cluster: Cluster) -> None:
     cluster.applies(B, B_ALONE)
     cluster.applies(A, BOTH)
