@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
-from uuid import uuid4
 
 from interop.apache_kafka import ApacheKafka
 from quire.client.admin.cluster import describe_cluster
@@ -23,6 +22,7 @@ from quire.client.errors import ClientError
 from quire.client.shell_blocking import BlockingClient
 from quire.protocol import uuids
 from quire.protocol.errors import ApiError
+from quire.real.random import RealRandom
 from tests.free_ports import free_ports
 from tests.wire.clients import eventually
 
@@ -183,7 +183,7 @@ class MixedCluster:
     def start(self) -> None:
         """Formats and starts all, and waits until every broker is unfenced."""
         voters = [node for node in self.nodes.values() if node.is_controller]
-        named = [f"{node.plan.id}@{node.controller_address}:{uuids.to_text(uuid4().bytes)}" for node in voters]
+        named = [f"{node.plan.id}@{node.controller_address}:{uuids.to_text(RealRandom().uuid())}" for node in voters]
         for node in self.nodes.values():
             first = ["--initial-controllers", ",".join(named)] if node.is_controller else ["--no-initial-controllers"]
             node.format(self._settings, [] if self._static else first)
@@ -228,6 +228,15 @@ class MixedCluster:
 
     def voters(self) -> set[int]:
         return {voter.node_id for voter in self.quorum().voters}
+
+    def wait_for_voters(self, voters: set[int]) -> None:
+        """Waits until exactly these vote, and one of them leads."""
+
+        def agreed() -> bool:
+            quorum = self.quorum()
+            return {voter.node_id for voter in quorum.voters} == voters and quorum.leader_id in voters
+
+        soon(_although_it_may_fail(agreed))
 
     def observers(self) -> set[int]:
         return {observer.node_id for observer in self.quorum().observers}

@@ -49,13 +49,17 @@ def test_new_nodes_take_over_and_the_old_ones_leave(kafka: ApacheKafka, cluster:
     assert len(completed) == len(json.loads((tmp_path / "move.json").read_text())["partitions"])
     load.wait_for_more()
 
+    voters = set(FIRST)
     for node in new:
         kafka.tool("MetadataQuorumCommand", *at, "--command-config", str(node.settings_path), "add-controller")
+        voters.add(node.plan.id)
+        cluster.wait_for_voters(voters)
     for node in old:
         named = ("--controller-id", str(node.plan.id), "--controller-directory-id", node.directory_id)
         kafka.tool("MetadataQuorumCommand", *at, "remove-controller", *named)
-    assert cluster.voters() == set(LAST)
-    assert cluster.leader() in new
+        voters.remove(node.plan.id)
+        cluster.wait_for_voters(voters)
+    assert voters == set(LAST)
     load.wait_for_more()
 
     for node in old:
