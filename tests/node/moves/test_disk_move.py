@@ -1,5 +1,9 @@
 """Replicas that follow, and replicas whose log is truncated or damaged, move without losing anything."""
 
+from functools import partial
+
+import pytest
+
 from quire.node.moves.disk_moves import RATE
 from quire.protocol.errors import ErrorCode
 from quire.protocol.messages.alter_replica_log_dirs import (
@@ -8,6 +12,8 @@ from quire.protocol.messages.alter_replica_log_dirs import (
     AlterReplicaLogDirsResponse,
     AlterReplicaLogDirTopic,
 )
+from quire.storage.scanning.batch_scan import DamagedBatchError
+from quire.storage.scanning.range_check import read_checked
 from tests.node.replicas.replicated import TOPIC, Replicated
 
 
@@ -115,6 +121,29 @@ def test_a_damaged_batch_is_repaired_before_the_move_goes_on() -> None:
     target = move(nodes, follower)
     nodes.until(lambda: not is_moving(nodes, follower))
     assert (path_of(nodes, follower), nodes.values(follower)) == (target, numbered(0, 20))
+
+
+def test_damage_that_a_reader_finds_is_repaired_although_the_move_takes_long() -> None:
+    nodes = replicated(rate=10)
+    nodes.written(*numbered(0, 30))
+    nodes.until(nodes.is_whole)
+    follower = nodes.others(nodes.leader_node())[0]
+    nodes.stop(follower)
+    folder = next(path for path in ("/one", "/two") if nodes.disks[follower].is_dir(f"{path}/{TOPIC}-0"))
+    logs = [name for name in nodes.disks[follower].list_dir(f"{folder}/{TOPIC}-0") if name.endswith(".log")]
+    nodes.disks[follower].flip(f"{folder}/{TOPIC}-0/{logs[3]}", 70, 3)
+    nodes.restart(follower)
+    target = move(nodes, follower)
+    partition = nodes.partition(follower)
+    with pytest.raises(DamagedBatchError) as caught:
+        read_checked(partial(partition.log.read, partition.log.segments[3].base_offset, 1 << 20))
+    partition.damage_error(caught.value)
+    repairs = nodes.nodes[follower].replicas.repairs
+    nodes.until(lambda: not repairs.is_busy)
+    assert is_moving(nodes, follower)
+    assert nodes.values(follower) == numbered(0, 30)
+    nodes.until(lambda: not is_moving(nodes, follower), 600_000)
+    assert (path_of(nodes, follower), nodes.values(follower)) == (target, numbered(0, 30))
 
 
 def test_a_replica_that_is_taken_away_stops_its_move() -> None:

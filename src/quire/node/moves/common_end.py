@@ -5,6 +5,21 @@ at each offset, they have the same batches.
 """
 
 from quire.storage.leader_epochs import NO_EPOCH, LeaderEpochs
+from quire.storage.log import Log
+
+
+def kept_end(copy: Log, original: Log) -> int | None:
+    """How much of a copy is as in the original; None if it has to begin again."""
+    if copy.start_offset > original.start_offset:
+        return None
+    if copy.start_offset == copy.end_offset:
+        return copy.end_offset
+    start_offset = max(copy.start_offset, original.start_offset)
+    end_offset = min(copy.end_offset, original.end_offset)
+    if start_offset >= end_offset:
+        return None
+    common = common_end(copy.epochs, original.epochs, start_offset, end_offset)
+    return common if common > start_offset else None
 
 
 def common_end(one: LeaderEpochs, other: LeaderEpochs, start_offset: int, end_offset: int) -> int:

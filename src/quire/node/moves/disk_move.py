@@ -13,11 +13,11 @@ after a compaction, the copy would lack tombstones that hide values which it has
 import errno
 import logging
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
-from quire.node.moves.common_end import common_end
+from quire.node.moves.common_end import kept_end
 from quire.node.moves.move_state import MoveState
-from quire.node.moves.portion import Piece, read_portion
+from quire.node.moves.portion import Piece, Portion, read_portion
 from quire.protocol.errors import ApiError
 from quire.replication.partition import Partition
 from quire.seams import FileSlice
@@ -49,22 +49,17 @@ LONGEST_PAUSE_MS = 60_000.0
 """Before another attempt after an error: a full disk, a damaged batch, a log that is being compacted."""
 
 
-class Portion(NamedTuple):
-    pieces: list[Piece]
-    producers: ProducerState | None = None
-    """Those before the first batch of the original, with the first portion."""
-
-
 class DiskMove:
     __slots__ = (
+        "_beginnings",
         "_busy",
-        "_dropped",
         "_folder",
         "_lent",
         "_moves",
         "_pause_ms",
         "_seen_end",
         "_truncations",
+        "is_dropped",
         "key",
         "original",
         "partition",
@@ -86,8 +81,10 @@ class DiskMove:
         self._lent = False
         self._busy = False
         """Whether a job, a timer or a checkpoint calls `_step` later."""
-        self._dropped = False
+        self.is_dropped = False
         """The move was cancelled while a job renamed the folder of the copy."""
+        self._beginnings = 0
+        """How often the copy was begun; what was read before does not belong there any more."""
         self._truncations = -1
         """Those of the original that the copy has followed."""
         self._seen_end = 0
@@ -145,7 +142,7 @@ class DiskMove:
     def cancel(self) -> None:
         """Before DECIDING: the original stays."""
         if self.state is MoveState.PLACING:
-            self._dropped = True
+            self.is_dropped = True
         elif self.is_active:
             self._drop()
 
@@ -214,14 +211,23 @@ class DiskMove:
             self._pause()
 
     def _damaged(self, damage: DamagedBatchError) -> None:
-        """Another replica may have the batch: a repair needs the log, and so begins only now."""
+        """Another replica may have the batch."""
         error = self.partition.damage_error(damage)
+        self.make_way_for_repair()
+        self._not_copied(error)
+
+    def make_way_for_repair(self) -> None:
+        """A repair needs the log, while the copy is far from complete. The next step waits for its end."""
+        if not self._lent or self.state > MoveState.ANNOUNCED:
+            return
         if may_have_gaps(self.original, self.source.cleaned_offsets.get(self.key)):
             # The repair replaces more than the damaged segment, by segments that are compacted in another way.
-            self._start_over(self.original.start_offset)
+            try:
+                self._start_over(self.original.start_offset)
+            except ApiError:
+                return  # The target has failed, or is full.
         self._moves.cleaner.take_back(self.original, self._folder)
         self._lent = False
-        self._not_copied(error)
 
     def _follow_original(self) -> bool:
         """Makes the copy a prefix of the original that starts where that does; False if the next step has to wait."""
@@ -244,15 +250,9 @@ class DiskMove:
     def _reconcile(self) -> None:
         """The original was truncated, or this process has not compared the logs yet."""
         original, copy = self.original, self.copy
-        if copy.start_offset > original.start_offset:
+        common = kept_end(copy, original)
+        if common is None:
             self._start_over(original.start_offset)
-            return
-        start_offset = max(copy.start_offset, original.start_offset)
-        end_offset = min(copy.end_offset, original.end_offset)
-        common = common_end(copy.epochs, original.epochs, start_offset, end_offset) if start_offset < end_offset else 0
-        if common <= start_offset:
-            if copy.end_offset > copy.start_offset:
-                self._start_over(original.start_offset)
         elif common < copy.end_offset:
             try:
                 self.target.truncate([(copy, common)])
@@ -260,6 +260,7 @@ class DiskMove:
                 self._start_over(original.start_offset)
 
     def _start_over(self, offset: int) -> None:
+        self._beginnings += 1
         self.target.start_over(self.copy, offset)
 
     def _read(self) -> None:
@@ -281,7 +282,7 @@ class DiskMove:
             self._resume()
             return
         self._busy = True
-        begun_ms, truncations = self._moves.clock.monotonic_ms(), original.truncations
+        begun_ms, version = self._moves.clock.monotonic_ms(), self._version
         loader = original.first_producers() if copy.start_offset == copy.end_offset else None
 
         def read() -> Portion:
@@ -289,7 +290,7 @@ class DiskMove:
             return Portion(read_portion(part, offset, copy.config.segment_bytes), producers)
 
         self._moves.jobs.submit(
-            read, lambda portion: self._append_in_turns(part, portion, truncations, begun_ms), self._not_read
+            read, lambda portion: self._append_in_turns(part, portion, version, begun_ms), self._not_read
         )
 
     def _is_end(self, part: FileSlice) -> bool:
@@ -310,8 +311,13 @@ class DiskMove:
         # EBADF: its segment was deleted.
         self._pause()
 
-    def _append_in_turns(self, part: FileSlice, portion: Portion, truncations: int, begun_ms: float) -> None:
-        if not self._moves.may_work(self) or self.original.truncations != truncations:
+    @property
+    def _version(self) -> tuple[int, int]:
+        """If it changes, what was read may not belong to the end of the copy."""
+        return self.original.truncations, self._beginnings
+
+    def _append_in_turns(self, part: FileSlice, portion: Portion, version: tuple[int, int], begun_ms: float) -> None:
+        if not self._moves.may_work(self) or self._version != version or not self._lent:
             self._resume()
             return
         try:
@@ -323,7 +329,7 @@ class DiskMove:
             return
         if len(portion.pieces) > 1:
             rest = Portion(portion.pieces[1:])
-            self._moves.clock.call_soon(partial(self._append_in_turns, part, rest, truncations, begun_ms))
+            self._moves.clock.call_soon(partial(self._append_in_turns, part, rest, self._version, begun_ms))
             return
         if not portion.pieces:
             # Less than a batch: the segment was cut short by something that the next step notices.
@@ -399,7 +405,7 @@ class DiskMove:
 
         def failed(error: Exception) -> None:
             self._moves.source_failed(self, error)
-            if self._dropped:
+            if self.is_dropped:
                 self._drop()
             else:
                 self._back()
@@ -410,7 +416,7 @@ class DiskMove:
     def _place(self) -> None:
         if self._moves.is_stopped:
             return  # The next start goes on.
-        if self._dropped or not self._moves.may_work(self):
+        if self.is_dropped or not self._moves.may_work(self):
             self._end_placing()
             return
         self.target.place_future(
@@ -418,7 +424,7 @@ class DiskMove:
         )
 
     def _placed(self, _copy: Log) -> None:
-        if self._dropped or not self._moves.may_work(self):
+        if self.is_dropped or not self._moves.may_work(self):
             self._end_placing()
             return
         self.state = MoveState.FOLLOWING
@@ -426,11 +432,11 @@ class DiskMove:
 
     def _not_placed(self, error: Exception) -> None:
         """The folder may have either name."""
-        if isinstance(error, OSError) and is_shortage(error) and not self._dropped and self._moves.may_work(self):
+        if isinstance(error, OSError) and is_shortage(error) and not self.is_dropped and self._moves.may_work(self):
             self._moves.target_failed(self, error)
             self._moves.clock.call_later(FIRST_PAUSE_MS, self._place)
             return
-        if not self._dropped and self._moves.may_work(self):
+        if not self.is_dropped and self._moves.may_work(self):
             failure = error if isinstance(error, OSError) else OSError(errno.EIO, f"a log cannot be opened ({error})")
             self._moves.target_failed(self, failure)
         self._end_placing()

@@ -84,7 +84,7 @@ class DiskMoves:
         present = self._moves.get(key)
         self._next.pop(key, None)
         if present is not None:
-            if present.target is target:
+            if present.target is target and present.partition is partition and not present.is_dropped:
                 return
             self._next[key] = target
             present.cancel()  # If it has ended by that, the next one has begun.
@@ -187,6 +187,12 @@ class DiskMoves:
                 else:
                     move.committed()
 
+    def damage_found(self, partition: Partition) -> None:
+        """A repair of its log begins."""
+        move = self._moves.get((partition.topic_id, partition.index))
+        if move is not None:
+            move.make_way_for_repair()
+
     def directory_failed(self, directory: LogDirectory) -> None:
         for move in list(self._moves.values()):
             if directory in (move.source, move.target):
@@ -260,12 +266,13 @@ class DiskMoves:
         if self._node.partitions.announced.pop(key, None) is not None:
             self._reconsider(move)
         following = self._next.pop(key, None)
-        if following is not None and following.failure is None and self.may_begin(move.partition):
-            self._begin(move.partition, following)
+        partition = self._node.partitions.opened(move.partition.topic, move.partition.topic_id, move.partition.index)
+        if following is not None and following.failure is None and partition is not None and not self.is_stopped:
+            try:
+                self._begin(partition, following)
+            except ApiError as error:
+                log.error("%s does not move to %s: %s", partition, following.path, error.message)
         self._start_waiting()
-
-    def may_begin(self, partition: Partition) -> bool:
-        return not self.is_stopped and self._node.partitions.has(partition)
 
     # --- How many at a time
 

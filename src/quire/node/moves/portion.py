@@ -5,6 +5,7 @@ from typing import NamedTuple
 from quire.protocol.errors import ApiError, ErrorCode
 from quire.protocol.records import BatchHeader, check_crc, walk_batches
 from quire.seams import FileSlice
+from quire.storage.producers.producer_state import ProducerState
 
 PIECE_BATCHES = 500
 """How many batches are appended in one turn of the event loop: about a millisecond."""
@@ -13,6 +14,12 @@ PIECE_BATCHES = 500
 class Piece(NamedTuple):
     records: memoryview
     headers: list[BatchHeader]
+
+
+class Portion(NamedTuple):
+    pieces: list[Piece]
+    producers: ProducerState | None = None
+    """Those before the first batch of the original, with the first portion."""
 
 
 def read_portion(part: FileSlice, end_offset: int, segment_bytes: int) -> list[Piece]:

@@ -77,6 +77,7 @@ class SegmentRepairs:
             return damage
         if partition not in self._repairs and not self._stopped:
             self._repairs[partition] = repair = _Repair(self, self._node, partition, damage)
+            self._node.clock.call_soon(lambda: self._node.moves.damage_found(partition))
             self._wait(repair)
         return ApiError(ErrorCode.KAFKA_STORAGE_ERROR, f"{partition} is being repaired: {damage.message}")
 
