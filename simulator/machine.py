@@ -80,6 +80,11 @@ class Machine:
         self.sync_failed = False
         """A sync failed, so the page cache has data that will never be on disk: this life ends with a power loss."""
         self._had_failed_directory = False
+        self.last_log_ends: dict[TopicPartition, int] = {}
+        """Where the logs ended when the last process did: a kill loses nothing of them.
+
+        Empty if a disk had failed, or if the process was still starting.
+        """
         self.leaving_lives: list[Life] = []
         self.started_at_ms = 0.0
         """When it started, or continued after a pause."""
@@ -252,6 +257,7 @@ class Machine:
             death = Death.POWER_LOSS
         flushed = self.flushed()
         self._had_failed_directory = self.had_failed_directory
+        self.last_log_ends = self._log_ends()
         self.state = MachineState.DOWN
         self.cancel_death()
         self.sync_failed = False
@@ -268,6 +274,14 @@ class Machine:
         else:
             self.disk = self.disk.kill()
         self.on_death(self, death, flushed)
+
+    def _log_ends(self) -> dict[TopicPartition, int]:
+        node = self.node
+        if node is None or not hasattr(node, "partitions"):
+            return {}
+        if self.state is MachineState.STARTING or self._had_failed_directory:
+            return {}
+        return {(partition.topic_id, partition.index): partition.log.end_offset for partition in node.partitions}
 
     def flushed(self) -> Flushed:
         """Per partition, the end of what is on disk according to its log."""

@@ -1,6 +1,7 @@
 """The replicas of a partition, compared with each other and with what clients know to be committed.
 
-- Every member of the ISR and ELR that did not lose power has everything that clients know to be committed.
+- Every member of the ISR and ELR that did not lose power has everything that clients know to be committed, also while
+  its node is down: it may lead as soon as it returns.
 - A leader's high watermark is at most the log end of every ISR member.
 - Members of the ISR have the same batches, byte for byte, below their high watermarks, unless the topic is compacted.
 - At the end all replicas are in the ISR. Then they are equal (`simulator.white_box.equal_replicas`).
@@ -12,7 +13,7 @@ from quire.metadata.partition_image import PartitionImage
 from quire.replication.partition import Partition
 from simulator.checks.superseded import is_compacted
 from simulator.ledger import Ledger, PartitionBook
-from simulator.machine import Machine
+from simulator.machine import Machine, MachineState
 from simulator.violation import Violation
 from simulator.white_box.committed_check import BatchSeen
 from simulator.white_box.replica_hosts import Host, Key, hosts_of
@@ -45,7 +46,7 @@ class ReplicaCheck:
             if image is None or book.unsettled or book.topic.given_up:
                 continue
             replicas = hosts.get(key, {})
-            _check_committed(book, image, replicas)
+            self._check_committed(book, image, replicas)
             _check_watermark(book, image, replicas)
             if compares and not is_compacted(book.topic):
                 self._compare(book, image, replicas)
@@ -81,6 +82,31 @@ class ReplicaCheck:
         topic = self._ledger.topics.get(key[0])
         return topic is not None and not topic.deletion_asked
 
+    # --- Ends
+
+    def _check_committed(self, book: PartitionBook, image: PartitionImage, replicas: Mapping[int, Host]) -> None:
+        for number in dict.fromkeys((*image.isr, *image.elr)):
+            end_offset = self._end_offset(book, number, replicas)
+            if end_offset is None or end_offset >= book.end_offset:
+                continue
+            name = self._machines[number - 1].name
+            if name not in book.replicas.hurt:
+                raise Violation(
+                    HAS_COMMITTED,
+                    f"{book} of {name} ends at {end_offset}, but {book.end_offset} is committed, ISR {image.isr}, "
+                    f"ELR {image.elr}",
+                )
+
+    def _end_offset(self, book: PartitionBook, number: int, replicas: Mapping[int, Host]) -> int | None:
+        """Where the replica's log ends; None while its node starts or stops, or if it has none."""
+        host = replicas.get(number)
+        if host is not None:
+            return host.partition.log.end_offset
+        machine = self._machines[number - 1]
+        if machine.state is not MachineState.DOWN:
+            return None
+        return machine.last_log_ends.get((book.topic.topic_id, book.index))
+
     # --- Batches
 
     def _compare(self, book: PartitionBook, image: PartitionImage, replicas: Mapping[int, Host]) -> None:
@@ -112,19 +138,6 @@ class ReplicaCheck:
         """After a loss of records, the logs are compared from their starts again, with each other."""
         self._batch_at.pop(book, None)
         self._positions = {reader: at for reader, at in self._positions.items() if reader[0] is not book}
-
-
-def _check_committed(book: PartitionBook, image: PartitionImage, replicas: Mapping[int, Host]) -> None:
-    for number in dict.fromkeys((*image.isr, *image.elr)):
-        host = replicas.get(number)
-        if host is None or host.machine.name in book.replicas.hurt:
-            continue
-        if host.partition.log.end_offset < book.end_offset:
-            raise Violation(
-                HAS_COMMITTED,
-                f"{book} of {host.machine.name} ends at {host.partition.log.end_offset}, but {book.end_offset} is "
-                f"committed, ISR {image.isr}, ELR {image.elr}",
-            )
 
 
 def _check_watermark(book: PartitionBook, image: PartitionImage, replicas: Mapping[int, Host]) -> None:

@@ -32,6 +32,7 @@ class Cluster:
         self.ends = dict.fromkeys((1, 2, 3), 3)
         self.starts = dict.fromkeys((1, 2, 3), 0)
         self.high_watermarks = dict.fromkeys((1, 2, 3), 3)
+        self.down = 0
 
     def new_check(self) -> tuple[ReplicaCheck, dict[Key, PartitionImage]]:
         machines = [self._machine(number) for number in (1, 2, 3)]
@@ -53,7 +54,8 @@ class Cluster:
         image = SimpleNamespace(partition=lambda *_: self.image)
         fields = SimpleNamespace(
             name=f"node-{number}",
-            state=MachineState.SERVING,
+            state=MachineState.DOWN if number == self.down else MachineState.SERVING,
+            last_log_ends={(TOPIC_ID, 0): self.ends[number]} if number == self.down else {},
             life=Life(f"node-{number}", 1),
             disk=disk_with(self.logs[number]),
             node=SimpleNamespace(partitions=[partition], image=image),
@@ -76,6 +78,24 @@ def test_a_member_that_lacks_what_clients_know_is_found(cluster: Cluster) -> Non
     cluster.ends[2] = 2
     with expect(HAS_COMMITTED):
         cluster.check()
+
+
+def test_an_eligible_replica_that_lacks_what_clients_know_is_found_while_its_node_is_down(cluster: Cluster) -> None:
+    """It may lead as soon as it returns."""
+    cluster.book.reached(3)
+    cluster.image = PartitionImage(replicas=(1, 2, 3), isr=(1, 3), elr=(2,), leader=1, leader_epoch=1)
+    cluster.ends[2], cluster.down = 2, 2
+    with expect(HAS_COMMITTED):
+        cluster.check()
+    cluster.ends[2] = 3
+    cluster.check()
+
+
+def test_a_replica_on_a_node_that_is_down_may_lack_what_it_lost_with_the_power(cluster: Cluster) -> None:
+    cluster.book.reached(3)
+    cluster.ends[2], cluster.down = 2, 2
+    cluster.book.replicas.hurt["node-2"] = 2
+    cluster.check()
 
 
 def test_a_replica_in_the_elr_must_have_what_clients_know(cluster: Cluster) -> None:
