@@ -8,6 +8,7 @@ them.
 
 from collections import deque
 from collections.abc import Callable
+from functools import partial
 from heapq import heappop, heappush
 
 from simulator.process import Process
@@ -77,8 +78,11 @@ class SimClock:
         self._steps_at_this_instant += 1
         assert self._steps_at_this_instant < LIVELOCK_STEPS, "time stands still: callbacks call each other forever"
         now_ms, batch_end = self._monotonic_ms, self._sequence
-        while timers and timers[0][0] <= now_ms and timers[0][1] < batch_end:
-            timer = heappop(timers)[2]
+        while timers:
+            when_ms, sequence, timer = timers[0]
+            if when_ms > now_ms or sequence >= batch_end:
+                break
+            heappop(timers)
             callback, timer.callback = timer.callback, None
             if callback is not None:
                 callback()
@@ -177,7 +181,7 @@ class HostClock:
         return self._clock.now_ms() + self.skew_ms + int(self.ahead_ms())
 
     def monotonic_ms(self) -> float:
-        now_ms = self._clock.monotonic_ms()
+        now_ms = self._clock._monotonic_ms
         return now_ms + (self._ahead_ms + (self._rate - 1.0) * (now_ms - self._since_ms))
 
     def ahead_ms(self) -> float:
@@ -200,7 +204,7 @@ class HostClock:
         return HostTimer(self, max(0.0, delay_ms), callback)
 
     def call_soon(self, callback: Callable[[], None]) -> None:
-        self._clock.call_soon(lambda: self.process.run(callback))
+        self._clock.call_soon(partial(self.process.run, callback))
 
     def stop(self) -> None:
         """The host is gone."""

@@ -91,6 +91,8 @@ class FileNode:
 
     def _with_whole_sectors(self, position: int, data: bytes) -> FileChange:
         """A sector goes to disk as a whole, with what a failed sync left in memory."""
+        if not self._lost_sectors:
+            return position, data
         lost = [sector for sector in _sectors((position, data)) if sector in self._lost_sectors]
         if not lost:
             return position, data

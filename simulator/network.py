@@ -15,6 +15,7 @@ after what the same host sent later over another connection.
 import errno
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 
 from quire.seams import Receiver, Transport
 from simulator.clock import SimClock
@@ -161,6 +162,8 @@ class SimNetwork:
     def latency_between(self, source: str, target: str) -> float:
         """The latency of one message, drawn."""
         latency_ms = self.latency_ms()
+        if not self._delays:
+            return latency_ms
         for delays, felt in self._delays.values():
             if (source, target) in delays:
                 latency_ms += delays[source, target]
@@ -208,25 +211,24 @@ class SimNetwork:
 
     def transmit(self, sender: SimTransport, note: str, arrive: Callable[[], None]) -> None:
         """Calls `arrive` on the other host, after everything that `sender` sent before."""
-
-        pair = (sender.host, sender.other.host)
-
-        def schedule() -> None:
-            # Strictly later than what was sent before: equal times could swap when a delay is added to another "now".
-            latency_ms = self.latency_between(*pair)
-            sender.arrival_ms = max(sender.arrival_ms + 1e-6, self.clock.monotonic_ms() + latency_ms)
-            delay_ms = sender.arrival_ms - self.clock.monotonic_ms()
-            self.clock.call_later(delay_ms, lambda: self.run_on(sender.other.host, arrive))
-
+        source, target = sender.host, sender.other.host
         if self._trace is not None and note:
             self._trace.note(f"{self.clock.monotonic_ms():.3f} {sender.name} {note}")
-        if self.holds_back(*pair):
-            self._held.append((pair, schedule))
+        if self._partitions and self.holds_back(source, target):
+            self._held.append(((source, target), partial(self._send, sender, arrive)))
         else:
-            schedule()
+            self._send(sender, arrive)
+
+    def _send(self, sender: SimTransport, arrive: Callable[[], None]) -> None:
+        target = sender.other.host
+        latency_ms = self.latency_between(sender.host, target)
+        now_ms = self.clock.monotonic_ms()
+        # Strictly later than what was sent before: equal times could swap when a delay is added to another "now".
+        sender.arrival_ms = max(sender.arrival_ms + 1e-6, now_ms + latency_ms)
+        self.clock.call_later(sender.arrival_ms - now_ms, partial(self.run_on, target, arrive))
 
     def call_soon(self, host: str, callback: Callable[[], None]) -> None:
-        self.clock.call_soon(lambda: self.run_on(host, callback))
+        self.clock.call_soon(partial(self.run_on, host, callback))
 
     def run_on(self, name: str, callback: Callable[[], None]) -> None:
         """Runs it in the host's process; at once for a host that is gone, whose connections end."""

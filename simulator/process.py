@@ -16,12 +16,14 @@ class Loop(Protocol):
 
 
 class Process:
-    __slots__ = ("_clock", "_late", "_paused", "_trace", "alive", "name")
+    __slots__ = ("_clock", "_late", "_paused", "_trace", "alive", "name", "runs")
 
     def __init__(self, clock: Loop, name: str = "", trace: Trace | None = None) -> None:
         """Lines that are traced while a callback runs begin with `name`."""
         self.name = name
         self.alive = True
+        self.runs = 0
+        """The number of callbacks so far: what the process knows changes only in them."""
         self._clock = clock
         self._trace = trace
         self._paused = False
@@ -55,6 +57,7 @@ class Process:
         self._paused = False
 
     def _speak(self, callback: Callable[[], None]) -> None:
+        self.runs += 1
         trace = self._trace
         if trace is None:
             callback()

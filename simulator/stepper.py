@@ -22,19 +22,22 @@ class Stepper:
         self.tasks: list[Task] = []
         """Named by a violation if they still run when a limit has passed."""
         self._scene = scene
+        self._clock = scene.clock
+        self._alone = machines[0] if scene.alone else None
         self._machines = machines
         self._log = log
         self._white_box = white_box
 
     @property
     def now_ms(self) -> float:
-        return self._scene.clock.monotonic_ms()
+        return self._clock.monotonic_ms()
 
     def run_for(self, duration_ms: float) -> None:
         self.run_to(self.now_ms + duration_ms)
 
     def run_to(self, end_ms: float) -> None:
-        while self.now_ms < end_ms:
+        now_ms = self._clock.monotonic_ms
+        while now_ms() < end_ms:
             self.step()
 
     def run_until(self, condition: Callable[[], bool], limit_ms: float, what: str) -> None:
@@ -48,7 +51,7 @@ class Stepper:
 
     def step(self) -> None:
         try:
-            self._scene.clock.step()
+            self._clock.step()
         except Crashed as crash:
             self._machine_of(crash).die_as_scheduled(crash)
         except Violation:
@@ -58,9 +61,9 @@ class Stepper:
             raise Violation("no callback raises", f"{type(error).__name__}: {error}") from error
         if self._log.unexpected is not None:
             raise Violation("no request fails unexpectedly", self._log.unexpected)
-        if self._scene.alone:
-            self._check_that_it_starts(self._machines[0])
-        self._white_box.follow(self.now_ms)
+        if self._alone is not None:
+            self._check_that_it_starts(self._alone)
+        self._white_box.follow(self._clock.monotonic_ms())
 
     def _machine_of(self, crash: Crashed) -> Machine:
         return next(machine for machine in self._machines if machine.disk.calls.name == crash.disk)

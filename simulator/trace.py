@@ -30,9 +30,9 @@ class Trace:
     def note(self, line: str) -> None:
         """A small event: a write to disk, a segment sent."""
         self.events += 1
-        self._recent.append(line)
-        self._not_hashed.append(line)
-        if len(self._not_hashed) >= HASHED_TOGETHER:
+        lines = self._not_hashed
+        lines.append(line)
+        if len(lines) >= HASHED_TOGETHER:
             self._hash_all()
         if self._echo is not None:
             self._echo(line)
@@ -48,10 +48,13 @@ class Trace:
         return self._hash.hexdigest()
 
     def _hash_all(self) -> None:
-        self._hash.update("".join(f"{line}\n" for line in self._not_hashed).encode())
-        self._not_hashed.clear()
+        if self._not_hashed:
+            self._hash.update("\n".join([*self._not_hashed, ""]).encode())
+            self._recent.extend(self._not_hashed)
+            self._not_hashed.clear()
 
     def recent(self) -> list[str]:
+        self._hash_all()
         return list(self._recent)
 
     def story(self) -> list[str]:

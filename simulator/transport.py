@@ -8,6 +8,7 @@ file that was truncated or overwritten too early is noticed. Its owner may close
 
 from collections import deque
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Protocol
 from zlib import crc32
 
@@ -97,10 +98,13 @@ class SimTransport:
         if self._closing or self._ended:
             return
         for part in parts:
-            if len(part):
-                self._queue.append(part if isinstance(part, bytes | FileSlice) else bytes(part))
-                self._queued_bytes += len(part)
-                _hold(part)
+            if size := len(part):
+                if isinstance(part, FileSlice):
+                    _hold(part)
+                elif not isinstance(part, bytes):
+                    part = bytes(part)
+                self._queue.append(part)
+                self._queued_bytes += size
         self._pump()
         self._behind = bool(self._queue)
 
@@ -193,14 +197,20 @@ class SimTransport:
             self._link.call_soon(self.host, self._report_drained)
 
     def _send(self, data: bytes) -> None:
-        self._in_flight += len(data)
-        self._link.transmit(self, f"{len(data)} {crc32(data):08x}", lambda: self.other._arrive(data))
+        size = len(data)
+        self._in_flight += size
+        self._link.transmit(self, f"{size} {crc32(data):08x}", partial(self.other._arrive, data))
 
     def _reset_other(self) -> None:
         self._link.transmit(self, "reset", lambda: self.other.end("connection reset by peer"))
 
     def _take(self, size: int) -> bytes | None:
         """The next `size` bytes of the queue; None if a file could not be read."""
+        first = self._queue[0]
+        if len(first) == size and isinstance(first, bytes):
+            self._queue.popleft()
+            self._queued_bytes -= size
+            return first
         taken: list[bytes] = []
         while size:
             data = self._take_part(size)
@@ -298,7 +308,7 @@ class SimTransport:
         self._unacknowledged += size
         if self._unacknowledged >= ACKNOWLEDGED_BYTES:
             taken, self._unacknowledged = self._unacknowledged, 0
-            self._link.transmit(self, "", lambda: self.other._taken(taken))
+            self._link.transmit(self, "", partial(self.other._taken, taken))
 
     def _is_reading(self) -> bool:
         return not (self._paused or self._closing or self._ended)
@@ -309,8 +319,8 @@ class SimTransport:
             self._pump()
 
 
-def _hold(part: Part) -> None:
-    if isinstance(part, FileSlice) and isinstance(part.file, SimFile):
+def _hold(part: FileSlice) -> None:
+    if isinstance(part.file, SimFile):
         part.file.hold()
 
 

@@ -27,7 +27,8 @@ class Happenings:
         self._unfenced: dict[tuple[int, int], bool] = {}
         """Per broker and broker epoch, whether it is unfenced."""
         self._image_offset = -1
-        self._truncations: dict[tuple[Life, bytes, int], int] = {}
+        self._truncations: dict[str, tuple[Life, dict[tuple[bytes, int], int]]] = {}
+        """Per node, its life and how often each of its logs was truncated in it."""
         self._snapshots: set[str] = set()
         self._names: dict[str, Sequence[str]] = {}
         """Per node, the names in the folder of its metadata log that were looked at last."""
@@ -70,12 +71,16 @@ class Happenings:
             self._unfenced[key] = not broker.fenced
 
     def logs(self, life: Life, partitions: Iterable[Partition]) -> None:
+        last_life, known = self._truncations.get(life.node, (life, {}))
+        if last_life != life:
+            known = {}
+        self._truncations[life.node] = life, known
         for partition in partitions:
-            key = life, partition.topic_id, partition.index
+            key = partition.topic_id, partition.index
             truncations = partition.log.truncations
-            for _ in range(truncations - self._truncations.get(key, truncations)):
+            for _ in range(truncations - known.get(key, truncations)):
                 self.count(TRUNCATION)
-            self._truncations[key] = truncations
+            known[key] = truncations
 
     def snapshots(self, node: str, disk: SimDisk, folder: str) -> None:
         names = disk.peek_names(folder)

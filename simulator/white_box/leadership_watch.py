@@ -19,6 +19,7 @@ from quire.replication.partition import Partition
 from simulator.checks.checker import Checker
 from simulator.ledger import FLUSH_MESSAGES, Ledger, PartitionBook
 from simulator.machine import Flushed, Machine, MachineState
+from simulator.process import Process
 from simulator.replicas import Replicas
 from simulator.violation import Violation
 from simulator.white_box.happenings import Happenings
@@ -62,6 +63,8 @@ class LeadershipWatch:
         self._names = {number: machine.name for number, machine in enumerate(machines, 1)}
         self._applied: dict[str, ClusterImage] = {}
         self._offsets: dict[str, int] = {}
+        self._followed: list[tuple[Process | None, int]] = [(None, -1)] * len(machines)
+        """Per machine, its process and how often that had run at the last look: images change only then."""
         self._newest: dict[Key, PartitionImage] = {}
         self._internal: dict[Key, Replicas] = {}
         self._broker_epochs: dict[str, int] = {}
@@ -81,7 +84,14 @@ class LeadershipWatch:
         return self._newest
 
     def follow(self) -> None:
-        for machine in self._machines:
+        for number, machine in enumerate(self._machines):
+            process = machine.process
+            if process is None:
+                continue
+            followed, runs = self._followed[number]
+            if runs == process.runs and followed is process:
+                continue
+            self._followed[number] = process, process.runs
             node = machine.node
             if node is None or not hasattr(node, "metadata"):
                 continue

@@ -34,7 +34,13 @@ class Cluster:
             self.ledger.topics[TOPIC_ID] = found
         self.nodes = {name: SimpleNamespace(metadata=True, image=ClusterImage()) for name in (A, B)}
         self.machines = {
-            name: SimpleNamespace(name=name, node=node, state=MachineState.DOWN, had_failed_directory=False)
+            name: SimpleNamespace(
+                name=name,
+                node=node,
+                state=MachineState.DOWN,
+                had_failed_directory=False,
+                process=SimpleNamespace(runs=0),
+            )
             for name, node in self.nodes.items()
         }
         machines = [cast(Machine, machine) for machine in self.machines.values()]
@@ -58,6 +64,7 @@ class Cluster:
             brokers=dict(self.brokers),
             configs={ConfigResource(TOPIC, self.name): settings or {}},
         )
+        self.machines[node].process.runs += 1
         self.watch.follow()
 
     def registers(self, number: int, epoch: int) -> None:
