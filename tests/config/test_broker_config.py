@@ -104,7 +104,7 @@ def test_settings_in_other_units_are_synonyms_in_the_order_in_which_they_count()
 
 def test_everything_is_described_except_what_kafka_keeps_for_its_tests() -> None:
     names = [item.name for item in config().describe()]
-    assert len(names) == 344
+    assert len(names) == 346
     assert "log.initial.task.delay.ms" not in names
     assert "log.initial.task.delay.ms" in [item.name for item in config(log_initial_task_delay_ms="1").describe()]
     assert config().describe(["num.partitions", "unknown"])[0].name == "num.partitions"

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import Protocol, TypeAlias
 
+from quire.config.units import INT_MAX
+
 Value: TypeAlias = "bool | int | float | str | tuple[str, ...] | None"
 
 
@@ -92,7 +94,11 @@ class AddressLimits:
 
 def _is_pair(text: str) -> bool:
     partition, _, broker = text.partition(":")
-    return partition.isdecimal() and broker.isdecimal()
+    return _is_id(partition) and _is_id(broker)
+
+
+def _is_id(text: str) -> bool:
+    return text.isascii() and text.isdecimal() and len(text) <= len(str(INT_MAX)) and int(text) <= INT_MAX
 
 
 def at_least(low: int) -> Range:

@@ -43,6 +43,8 @@ DOCUMENTATION = {
     "quire.max.decompressed.bytes": "The maximum decompressed size of a batch; larger ones are refused.",
     "quire.reserve.bytes": "The disk space that is reserved for metadata if the disk becomes full; 0 for none.",
     "replica.alter.log.dirs.io.max.bytes.per.second": "The limit on moves between data directories, for all together.",
+    "follower.replication.throttled.rate": "How many bytes per second this broker copies of throttled replicas.",
+    "leader.replication.throttled.rate": "How many bytes per second this broker sends of throttled replicas.",
     "request.timeout.ms": "How long a request to another node waits for its answer.",
     "socket.listen.backlog.size": "How many connections may wait to be accepted.",
     "socket.receive.buffer.bytes": "The receive buffer of each connection; -1 leaves it to the system.",

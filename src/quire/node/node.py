@@ -257,6 +257,7 @@ class Node:
     def metadata_changed(self, image: ClusterImage, delta: ImageDelta) -> None:
         if delta.brokers:
             self.broker_links.brokers_changed()
+        self.replicas.throttles.metadata_changed(image, delta)
         self.partitions.apply(image, delta)
         self.moves.image_changed(image, delta)
         if delta.brokers:

@@ -2,11 +2,12 @@
 
 The first fetch of a session names every partition. Later ones name those whose log has grown or was truncated, those
 that were added, and those to forget. A partition that has to wait, because the leader refused it or because its log is
-being flushed, is forgotten until its time has come: the others continue. If either side has lost the session, the next
-fetch begins another.
+being flushed, is forgotten until its time has come: the others continue. So is one that `throttled_copies.py` holds. If
+either side has lost the session, the next fetch begins another.
 """
 
 from quire.client.fetch_session import EPOCH_MAX, FIRST_EPOCH, LAST_EPOCH, NO_SESSION, SESSION_LOST
+from quire.config.units import INT_MAX
 from quire.node.partitions.hosted import PartitionId
 from quire.protocol.errors import ErrorCode
 from quire.protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic, ForgottenTopic
@@ -15,6 +16,7 @@ from quire.replication.follower_role import FollowerRole
 FIRST_PAUSE_MS = 10.0
 """After an error. Each further error doubles it, up to `replica.fetch.backoff.ms`."""
 
+UNLIMITED_BYTES = INT_MAX
 NOT_REQUESTED = -1
 """No fetch has named the partition under this role."""
 
@@ -22,15 +24,19 @@ NOT_REQUESTED = -1
 class CopiedPartition:
     """A partition that one leader epoch is copied from, and what the last fetch said of its log."""
 
-    __slots__ = ("follower", "key", "named_start", "pause_ms", "requested_offset")
+    __slots__ = ("follower", "is_in_sync", "key", "max_bytes", "named_start", "pause_ms", "requested_offset")
 
-    def __init__(self, follower: FollowerRole) -> None:
+    def __init__(self, follower: FollowerRole, *, is_in_sync: bool = False) -> None:
         self.follower = follower
         self.key: PartitionId = (follower.partition.topic_id, follower.partition.index)
         self.requested_offset = NOT_REQUESTED
         self.named_start = NOT_REQUESTED
         self.pause_ms = 0.0
         """How long it had to wait after the last error; 0 if the last fetch was answered without one."""
+        self.is_in_sync = is_in_sync
+        """Whether it had all up to the high watermark of the last answer; before that, whether it is in the ISR."""
+        self.max_bytes = UNLIMITED_BYTES
+        """Of one answer, less than others if it is throttled."""
 
     @property
     def has_news(self) -> bool:
@@ -40,7 +46,7 @@ class CopiedPartition:
 
 
 class FetchSchedule:
-    __slots__ = ("_epoch", "_in_session", "_paused", "_session_id", "_to_forget", "_to_name", "partitions")
+    __slots__ = ("_epoch", "_held", "_in_session", "_paused", "_session_id", "_to_forget", "_to_name", "partitions")
 
     def __init__(self) -> None:
         self.partitions: dict[PartitionId, CopiedPartition] = {}
@@ -52,6 +58,8 @@ class FetchSchedule:
         self._to_forget: dict[PartitionId, None] = {}
         self._paused: dict[PartitionId, float] = {}
         """Until when."""
+        self._held: dict[PartitionId, None] = {}
+        """Until they are released."""
 
     @property
     def is_empty(self) -> bool:
@@ -69,18 +77,25 @@ class FetchSchedule:
 
     def add(self, copied: CopiedPartition) -> None:
         self._paused.pop(copied.key, None)
+        self._held.pop(copied.key, None)
         self.partitions[copied.key] = copied
         self._to_name[copied.key] = copied
 
     def remove(self, key: PartitionId) -> None:
         self.partitions.pop(key, None)
         self._paused.pop(key, None)
+        self._held.pop(key, None)
         self._leave_out(key)
 
     def changed(self, copied: CopiedPartition) -> None:
         """The next fetch has to name it; if it waits, the first fetch after the wait does."""
-        if self.partitions.get(copied.key) is copied and copied.key not in self._paused:
+        if self.is_fetched(copied):
             self._to_name[copied.key] = copied
+
+    def is_fetched(self, copied: CopiedPartition) -> bool:
+        """Whether the next fetch names it or continues it."""
+        key = copied.key
+        return self.partitions.get(key) is copied and key not in self._paused and key not in self._held
 
     def pause(self, copied: CopiedPartition, until_ms: float) -> None:
         if self.partitions.get(copied.key) is copied:
@@ -94,6 +109,19 @@ class FetchSchedule:
     def resume_due(self, now_ms: float) -> None:
         for key in [each for each, until_ms in self._paused.items() if until_ms <= now_ms]:
             self.resume(key)
+
+    def hold(self, copied: CopiedPartition) -> None:
+        """Fetches a partition that does not pause no more until it is released."""
+        self._held[copied.key] = None
+        self._leave_out(copied.key)
+
+    def release(self, key: PartitionId) -> None:
+        del self._held[key]
+        self._to_name[key] = self.partitions[key]
+
+    def to_name(self) -> list[CopiedPartition]:
+        """What the next fetch names."""
+        return list(self._to_name.values())
 
     def _leave_out(self, key: PartitionId) -> None:
         self._to_name.pop(key, None)
@@ -110,7 +138,7 @@ class FetchSchedule:
             return
         if self._epoch == FIRST_EPOCH:
             self._to_forget.clear()
-            self._to_name = {key: each for key, each in self.partitions.items() if key not in self._paused}
+            self._name_all()
         topics: dict[bytes, FetchTopic] = {}
         for (topic_id, _), copied in self._to_name.items():
             if topic_id not in topics:
@@ -143,7 +171,13 @@ class FetchSchedule:
         self._epoch = FIRST_EPOCH
         self._in_session.clear()
         self._to_forget.clear()
-        self._to_name = {key: each for key, each in self.partitions.items() if key not in self._paused}
+        self._name_all()
+
+    def _name_all(self) -> None:
+        left_out = (self._paused, self._held)
+        self._to_name = {
+            key: each for key, each in self.partitions.items() if not any(key in keys for keys in left_out)
+        }
 
 
 def _wanted(copied: CopiedPartition, max_bytes: int) -> FetchPartition:
@@ -156,5 +190,5 @@ def _wanted(copied: CopiedPartition, max_bytes: int) -> FetchPartition:
         fetch_offset=copied.requested_offset,
         last_fetched_epoch=last_epoch,
         log_start_offset=copied.named_start,
-        partition_max_bytes=max_bytes,
+        partition_max_bytes=min(max_bytes, copied.max_bytes),
     )

@@ -12,6 +12,8 @@ from quire.client.link import CallResult
 from quire.node.node_links import NodeLinks
 from quire.node.replicas.fetch_schedule import FIRST_PAUSE_MS, NOT_REQUESTED, CopiedPartition, FetchSchedule
 from quire.node.replicas.log_joining import LogJoining
+from quire.node.replicas.replication_quota import ReplicationQuota
+from quire.node.replicas.throttled_copies import ThrottledCopies
 from quire.protocol.errors import ApiError, ErrorCode
 from quire.protocol.messages.fetch import EpochEndOffset, FetchRequest, FetchResponse, PartitionData, ReplicaState
 from quire.replication.follower_role import FollowerRole
@@ -46,11 +48,14 @@ _PASSES = (
 
 
 class ReplicaFetcher:
-    def __init__(self, node: "Node", leader_id: int, links: NodeLinks[tuple[int, str]]) -> None:
+    def __init__(
+        self, node: "Node", leader_id: int, links: NodeLinks[tuple[int, str]], quota: ReplicationQuota
+    ) -> None:
         self.leader_id = leader_id
         self._node = node
         self._links = links
         self._schedule = FetchSchedule()
+        self._throttled = ThrottledCopies(quota, self._schedule, self)
         self._flushing: dict[CopiedPartition, float] = {}
         """Partitions that are left out until their logs are on disk, and since when."""
         self._joining = LogJoining(node, leader_id, links)
@@ -65,7 +70,10 @@ class ReplicaFetcher:
         return not self._schedule.partitions
 
     def follow(self, follower: FollowerRole) -> None:
-        copied = CopiedPartition(follower)
+        topic_id, index = follower.partition.topic_id, follower.partition.index
+        image = self._node.image.partition(topic_id, index)
+        copied = CopiedPartition(follower, is_in_sync=image is not None and self._node.node_id in image.isr)
+        self._throttled.removed(copied.key)
         self._schedule.add(copied)
         if not self._pause_for_flush(copied):
             self._fetch_soon()
@@ -74,7 +82,15 @@ class ReplicaFetcher:
         copied = self._schedule.partitions.get((topic_id, index))
         if copied is not None:
             self._flushing.pop(copied, None)
+            self._throttled.removed(copied.key)
             self._schedule.remove(copied.key)
+
+    def has_quota(self) -> None:
+        self._fetch_soon()
+
+    def quota_changed(self) -> None:
+        self._throttled.quota_changed()
+        self._fetch_soon()
 
     def flushed(self, follower: FollowerRole) -> None:
         """The log is on disk as far as its topic asks for that: the partition may be fetched again."""
@@ -106,6 +122,7 @@ class ReplicaFetcher:
         if self._is_fetching or self._closed or address is None:
             return
         schedule.resume_due(self._node.clock.monotonic_ms())
+        self._throttled.before_fetch()
         if schedule.is_empty:
             self._wake_at_next_resume()
             if not schedule.has_session:
@@ -127,7 +144,7 @@ class ReplicaFetcher:
 
     def _max_wait_ms(self) -> int:
         """The next fetch names the partitions that wait now, so the leader must not keep this one for longer."""
-        longest = self._node.config.get_int("replica.fetch.wait.max.ms")
+        longest = self._throttled.wait_max_ms(self._node.config.get_int("replica.fetch.wait.max.ms"))
         if self._flushing:
             waits_ms = self._node.clock.monotonic_ms() - max(self._flushing.values())
             return min(longest, max(SHORT_WAIT_MS, int(FLUSH_SHARE * waits_ms)))
@@ -213,6 +230,8 @@ class ReplicaFetcher:
                 # The leader was deposed while it answered, or sent part of a batch.
                 self._pause(copied)
                 return
+        copied.is_in_sync = data.high_watermark <= follower.log.end_offset
+        self._throttled.answered(copied, len(data.records or b""))
         committed = min(data.high_watermark, follower.log.end_offset)
         start = min(data.log_start_offset, committed)
         if start > partition.log_start_offset:

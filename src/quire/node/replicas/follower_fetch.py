@@ -21,6 +21,8 @@ from quire.node.authorizer import CLUSTER_NAME, AclOperation, Resource
 from quire.node.context import Context
 from quire.node.fetch_sessions import FINAL_EPOCH, INITIAL_EPOCH, NO_SESSION, PartitionKey
 from quire.node.replicas.replica_session import FollowedPartition, ReplicaSession
+from quire.node.replicas.replication_quota import UNLIMITED
+from quire.node.replicas.whole_batches import without_cut_batch
 from quire.node.slices import Work
 from quire.protocol.errors import ApiError, ErrorCode
 from quire.protocol.fast_fetch import fetch_response, partition_data, topic_response
@@ -35,11 +37,14 @@ from quire.protocol.messages.fetch import PartitionData as PartitionResponse
 from quire.replication.leader_epochs import NO_EPOCH
 from quire.replication.leader_role import LeaderRole
 from quire.replication.partition import Partition
+from quire.seams import FileSlice
 from quire.storage.scanning.range_check import NotCheckedError, ReadCheck
 
 if TYPE_CHECKING:
     from quire.node.node import Node
 
+SMALL_BYTES = 1 << 20
+"""A follower that wants less of a partition, because of its quota, gets whole batches. It is the usual limit."""
 NO_BROKER_EPOCH = -1
 """Before version 15 the request has none, so brokers send it at an old metadata.version alone."""
 
@@ -94,10 +99,13 @@ class _FollowerFetch:
         "_logged",
         "_max_bytes",
         "_node",
+        "_quota",
         "_request",
         "_response",
         "_session",
         "_to_send",
+        "_turn",
+        "_turns",
         "_unsaid",
     )
 
@@ -109,6 +117,10 @@ class _FollowerFetch:
         self._max_bytes = request.max_bytes
         self._bytes = 0
         self._logged: set[ErrorCode] = set()
+        self._quota = node.replicas.throttles.leader
+        self._turn: FollowedPartition | None = None
+        """The throttled partition that is read now."""
+        self._turns = 0
         self._response = fetch_response(NO_SESSION)
         self._to_send: list[tuple[Partition, PartitionResponse]] = []
         """The partitions whose answers have records."""
@@ -123,11 +135,16 @@ class _FollowerFetch:
         is_answered = False
         try:
             yield from self._read_changed()
+            yield from self._read_throttled()
             while not self._response.responses and (left_ms := deadline_ms - clock.monotonic_ms()) > 0:
+                if session.throttled:
+                    self._quota.wait(session)
                 yield session.when_more(left_ms)
-                if session.is_closed or not session.changed:
+                has_turn = bool(session.throttled) and not self._quota.is_used_up
+                if session.is_closed or not (session.changed or has_turn):
                     break  # The time is up, there was an election, or the broker has registered again.
                 yield from self._read_changed()
+                yield from self._read_throttled()
             yield from self._read_unsaid()
             self._leave_out_closed()
             is_known = not session.is_closed and session.replica_id in self._node.image.brokers
@@ -153,6 +170,25 @@ class _FollowerFetch:
                 self._look_at(followed)
             if looked_at:
                 yield None
+
+    def _read_throttled(self) -> Work[None]:
+        """Throttled partitions have their turns after the others, until the quota is used up.
+
+        There is one turn even if the others have filled the response: they must not hold these up either.
+        """
+        session = self._session
+        while session.throttled and not session.is_closed and not self._quota.is_used_up:
+            if self._turns and self._bytes >= self._max_bytes:
+                return
+            key, followed = session.throttled.popitem(last=False)
+            self._turn = followed
+            self._look_at(followed)
+            self._turn = None
+            self._turns += 1
+            if key in session.throttled:
+                return  # It did not fit.
+            yield None
+        self._turns = 0
 
     def _read_unsaid(self) -> Work[None]:
         """The response is sent now, so it tells the high watermarks that have moved."""
@@ -218,9 +254,19 @@ class _FollowerFetch:
             followed.is_named = False
             leader.followers.fetched(self._session.replica_id, self._epoch, offset, followed.log_start_offset)
         room = min(followed.max_bytes, self._max_bytes - self._bytes)
+        is_small = followed.max_bytes < SMALL_BYTES
+        is_throttled = bool(self._quota.throttled) and self._quota.is_throttled(partition.topic, partition.index)
+        if is_throttled and self._is_limited(leader, offset):
+            if self._must_wait(followed):
+                return self._answer(followed, partition)
+            room = min(room, self._quota.room_bytes)
+            is_small = True
+        is_first = self._bytes == 0 or (self._turn is followed and self._turns == 0)
         data = None
         try:
-            data = partition.read_uncommitted(offset, room, at_least_one_batch=self._bytes == 0)
+            data = partition.read_uncommitted(offset, max(0, room), at_least_one_batch=is_first)
+            if is_small and data is not None and len(data) >= room:
+                data = self._without_cut_batch(partition, data)
         except NotCheckedError as error:
             self._check(followed, partition, error.check)
         answer = self._answer(followed, partition)
@@ -228,9 +274,34 @@ class _FollowerFetch:
             answer.records = [data]
             self._bytes += len(data)
             self._to_send.append((partition, answer))
+            if is_throttled:
+                self._quota.record(len(data))
         elif offset < leader.log.end_offset and not followed.is_being_checked:
-            self._session.changed[followed.key] = followed  # there was no room
+            # There was no room.
+            if self._turn is followed:
+                self._session.throttled[followed.key] = followed
+                self._session.throttled.move_to_end(followed.key, last=False)
+            else:
+                self._session.changed[followed.key] = followed
         return answer
+
+    def _without_cut_batch(self, partition: Partition, data: FileSlice) -> FileSlice:
+        try:
+            return without_cut_batch(data)
+        except OSError as error:
+            raise partition.storage_error(error) from error
+
+    def _is_limited(self, leader: LeaderRole, offset: int) -> bool:
+        """Whether what a throttled partition sends may have to wait: replicas in the ISR must stay there."""
+        is_in_sync = self._session.replica_id in leader.followers.in_sync.committed
+        return not is_in_sync and offset < leader.log.end_offset and self._quota.rate != UNLIMITED
+
+    def _must_wait(self, followed: FollowedPartition) -> bool:
+        """Adds a partition to those that wait, unless it may be read now."""
+        if self._turn is followed or not (self._session.throttled or self._quota.is_used_up):
+            return False
+        self._session.throttled.setdefault(followed.key, followed)
+        return True
 
     def _check(self, followed: FollowedPartition, partition: Partition, check: ReadCheck) -> None:
         if not followed.is_being_checked:

@@ -5,6 +5,7 @@ The session is a `ReplicaReader` of every leadership whose partition it contains
 an election the new leader ends the wait too, so that the follower can add the partition to its fetches at once.
 """
 
+from collections import OrderedDict
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
@@ -74,6 +75,7 @@ class ReplicaSession(ReplicaReader):
         "is_closed",
         "partitions",
         "replica_id",
+        "throttled",
     )
 
     def __init__(self, session_id: int, replica_id: int, broker_epoch: int, clock: Clock) -> None:
@@ -86,6 +88,8 @@ class ReplicaSession(ReplicaReader):
         self.partitions: dict[PartitionKey, FollowedPartition] = {}
         self.changed: dict[PartitionKey, FollowedPartition] = {}
         """The partitions that the next answer has to look at, in the order in which they changed."""
+        self.throttled: OrderedDict[PartitionKey, FollowedPartition] = OrderedDict()
+        """What has something to read, and waits until the leader's quota is not used up, in the order of its turns."""
         self._by_leader: dict[LeaderRole, FollowedPartition] = {}
         self._more: Pending[None] | None = None
         """A fetch waits for this."""
@@ -124,6 +128,7 @@ class ReplicaSession(ReplicaReader):
     def _forget(self, key: PartitionKey) -> None:
         followed = self.partitions.pop(key, None)
         self.changed.pop(key, None)
+        self.throttled.pop(key, None)
         if followed is not None and followed.leader is not None:
             self._leave(followed.leader)
 
@@ -151,7 +156,11 @@ class ReplicaSession(ReplicaReader):
     # --- What leaders tell
 
     def has_more(self, leader: LeaderRole) -> None:
-        self._change(self._by_leader[leader])
+        followed = self._by_leader[leader]
+        if followed.key in self.throttled and leader.is_active:
+            self.changed[followed.key] = followed  # It is not its turn: an append does not end the wait.
+        else:
+            self._change(followed)
 
     def has_news(self, leader: LeaderRole) -> None:
         followed = self._by_leader[leader]
@@ -163,8 +172,21 @@ class ReplicaSession(ReplicaReader):
         if self.partitions.get(followed.key) is followed and not self.is_closed:
             self._change(followed)
 
+    def has_quota(self) -> None:
+        self._wake_soon()
+
+    def quota_changed(self) -> None:
+        """The next answer looks at everything that was throttled."""
+        if self.throttled:
+            self.changed.update(self.throttled)
+            self.throttled.clear()
+            self._wake_soon()
+
     def _change(self, followed: FollowedPartition) -> None:
         self.changed[followed.key] = followed
+        self._wake_soon()
+
+    def _wake_soon(self) -> None:
         if self._more is not None and not self._scheduled:
             self._scheduled = True
             self._clock.call_soon(self._wake)
@@ -271,6 +293,10 @@ class ReplicaSessions:
             broker = image.brokers.get(session.replica_id)
             if broker is None or 0 <= session.broker_epoch < broker.epoch:
                 self.close(session.id)
+
+    def quota_changed(self) -> None:
+        for session in self._sessions.values():
+            session.quota_changed()
 
     def hurry(self, replicas: Iterable[int]) -> None:
         for replica_id in replicas:

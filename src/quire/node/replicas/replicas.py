@@ -12,6 +12,7 @@ from quire.node.replicas.fetcher import ReplicaFetcher
 from quire.node.replicas.isr_changes import IsrChanges
 from quire.node.replicas.replica_session import ReplicaSessions
 from quire.node.replicas.segment_repairs import SegmentRepairs
+from quire.node.replicas.throttles import Throttles
 from quire.replication.follower_role import FollowerRole
 from quire.replication.partition import Partition
 from quire.seams import Timer
@@ -35,11 +36,14 @@ class Replicas:
         "isr_changes",
         "repairs",
         "sessions",
+        "throttles",
     )
 
     def __init__(self, node: "Node") -> None:
         self._node = node
         self.sessions = ReplicaSessions(node.clock, node.random)
+        self.throttles = Throttles(node.config, node.clock)
+        self.throttles.changed = self._throttles_changed
         self.isr_changes = IsrChanges(node)
         self.repairs = SegmentRepairs(node)
         self._links: NodeLinks[tuple[int, str]] = NodeLinks(clock=node.clock, network=node.network, random=node.random)
@@ -62,6 +66,7 @@ class Replicas:
         for fetcher in self._fetchers.values():
             fetcher.close()
         self.isr_changes.close()
+        self.throttles.close()
         self._links.close()
 
     # --- What partitions and metadata say
@@ -79,7 +84,7 @@ class Replicas:
             fetcher = self._fetchers.get(follower.leader_id)
             if fetcher is None:
                 fetcher = self._fetchers[follower.leader_id] = ReplicaFetcher(
-                    self._node, follower.leader_id, self._links
+                    self._node, follower.leader_id, self._links, self.throttles.follower
                 )
             self._followed[partition] = fetcher
             fetcher.follow(follower)
@@ -108,6 +113,11 @@ class Replicas:
         for partition in self._node.partitions:
             if partition.leader is not None and partition.leader.followers:
                 partition.leader.followers.consider_joining()
+
+    def _throttles_changed(self) -> None:
+        self.sessions.quota_changed()
+        for fetcher in self._fetchers.values():
+            fetcher.quota_changed()
 
     def may_join_isr(self, replica_id: int, broker_epoch: int) -> bool:
         broker = self._node.image.brokers.get(replica_id)
