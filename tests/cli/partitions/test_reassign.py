@@ -3,11 +3,14 @@
 import json
 import signal
 import subprocess
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from quire.cli.partitions.throttle import RATES, REPLICAS
+from quire.client.admin.configs import ConfigSource, Resource, ResourceType, describe_configs
 from quire.client.admin.reassignments import reassign_partitions
 from quire.client.offsets import TopicPartition
 from quire.client.shell_blocking import BlockingClient
@@ -82,6 +85,21 @@ def test_partitions_get_more_and_fewer_replicas(cluster: Cluster) -> None:
     reassign(cluster, "--topics", "factor", "--replication-factor", "2")
     assert [len(set(each)) for each in replicas(cluster, "factor")] == [2, 2]
     assert [each[0] for each in replicas(cluster, "factor")] == [1, 2], "the leaders stay"
+
+
+def test_a_throttle_limits_the_copies_and_is_gone_at_the_end(cluster: Cluster) -> None:
+    servers = cluster.bootstrap_servers
+    fill(cluster, "slow", "1", records=1)
+    lines = b"\n".join(b"%d" % each + b"x" * 10_000 for each in range(300))
+    assert quire("produce", "slow", servers=servers, stdin=lines).returncode == 0
+    began_s = time.monotonic()
+    reassign(cluster, "--topics", "slow", "--brokers", "2", "--throttle", "500000")
+    assert time.monotonic() - began_s > 4.5, "3 MB, of which the first half may come at once"
+    assert replicas(cluster, "slow") == [[2]]
+    with BlockingClient(servers) as client:
+        left = client.run(describe_configs(client.cluster, Resource(ResourceType.TOPIC, "slow"), REPLICAS))
+        left += client.run(describe_configs(client.cluster, Resource(ResourceType.BROKER, "1"), RATES))
+    assert [each.source for each in left] == [ConfigSource.DEFAULT] * 4
 
 
 def test_what_is_in_progress_is_listed_watched_and_cancelled(cluster: Cluster) -> None:
