@@ -125,3 +125,15 @@ def test_only_throttled_partitions_count() -> None:
 
 def test_fewer_are_fetched_at_a_time_with_a_low_rate() -> None:
     assert [at_once_of(rate) for rate in (0, 3 * SHARE_BYTES, RATE, 100 * RATE)] == [AT_ONCE_MIN, 3, AT_ONCE, AT_ONCE]
+
+
+def test_a_partition_that_falls_behind_is_left_out_although_nothing_came_of_it() -> None:
+    fetcher = Fetcher()
+    behind = fetcher.partitions[0]
+    for each in fetcher.partitions:
+        each.is_in_sync = True
+    fetcher.fetch()
+    fetcher.quota.record(10 * RATE)
+    behind.is_in_sync = False
+    fetcher.got(behind, 0)
+    assert forgotten(fetcher.fetch()) == [0]

@@ -3,6 +3,7 @@
 import pytest
 
 from quire.node.replicas.fetch_schedule import FetchSchedule
+from quire.node.replicas.replica_session import ReplicaSession
 from quire.protocol.errors import ErrorCode
 from quire.protocol.messages.fetch import FetchRequest
 from tests.node.replicas.throttled import (
@@ -29,10 +30,11 @@ def rate_of(nodes: Throttled, duration_ms: float) -> float:
 @SIDES
 @pytest.mark.parametrize("partitions", [1, 30])
 def test_a_throttle_holds_within_ten_percent(side: tuple[str, str], partitions: int) -> None:
-    nodes = Throttled(partitions=partitions, batches=600 // partitions, batch_bytes=5_000)
+    nodes = Throttled(partitions=partitions, batches=600 // partitions, batch_bytes=5_000, fetch_wait_ms=9_000)
     nodes.throttle(side, 80_000)
     nodes.reassign(FROM, TO)
-    nodes.wait(5_000)
+    nodes.until(lambda: nodes.copied_bytes > 0)
+    nodes.wait(3_000)
     assert rate_of(nodes, 25_000) == pytest.approx(80_000, rel=0.1)
     nodes.until(lambda: nodes.is_copied)
 
@@ -96,9 +98,11 @@ def test_in_sync_replicas_are_never_throttled_but_count(side: tuple[str, str]) -
 
 @SIDES
 def test_a_throttle_can_be_raised_and_removed_while_replicas_wait(side: tuple[str, str]) -> None:
-    nodes = Throttled(batches=200)
+    # A leader ends its own waits; a follower learns of a change while its fetch is at the leader.
+    nodes = Throttled(batches=200, fetch_wait_ms=9_000 if side is LEADER else 500)
     nodes.throttle(side, 1)
     nodes.reassign(FROM, TO)
+    nodes.until(lambda: nodes.copied_bytes > 0)
     nodes.wait(1_000)
     assert nodes.copied_bytes < 40_000
     nodes.throttle(side, 100_000)
@@ -165,6 +169,26 @@ def test_waiting_for_the_quota_is_not_polling(monkeypatch: pytest.MonkeyPatch) -
     nodes.wait(10_000)
     followed = sum(len(each.replicas._fetchers) for each in nodes.nodes.values())
     assert 0 < len(fetches) <= followed * 21 + 4, "each waits at its leader for 500 ms, and one opening comes"
+
+
+def test_an_append_to_a_partition_that_waits_for_the_quota_wakes_no_fetch(monkeypatch: pytest.MonkeyPatch) -> None:
+    nodes = Throttled(fetch_wait_ms=9_000)
+    nodes.throttle(LEADER, 0)
+    nodes.reassign(FROM, TO)
+    nodes.until(lambda: nodes.copied_bytes > 0)
+    nodes.wait(1_000)
+    woken: list[ReplicaSession] = []
+    wake = ReplicaSession._wake
+
+    def counted(session: ReplicaSession) -> None:
+        if any(each.topic_id == nodes.copies()[0].topic_id for each in session.partitions.values()):
+            woken.append(session)
+        wake(session)
+
+    monkeypatch.setattr(ReplicaSession, "_wake", counted)
+    for _ in range(20):
+        nodes.append()
+    assert len(woken) < 3
 
 
 @pytest.mark.parametrize("value", ["-1", "1.5", "many", str(2**63)])

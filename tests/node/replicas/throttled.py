@@ -35,9 +35,10 @@ class Throttled(Replicated):
         batch_bytes: int = 10_000,
         replicas: int = 1,
         lag_ms: int = 30_000,
+        fetch_wait_ms: int = 500,
     ) -> None:
         """`batches` of each partition of the topic BIG are on node 1 alone."""
-        super().__init__(replica_lag_time_max_ms=str(lag_ms))
+        super().__init__(replica_lag_time_max_ms=str(lag_ms), replica_fetch_wait_max_ms=str(fetch_wait_ms))
         self.partitions = partitions
         self.batch_bytes = batch_bytes
         self.create(BIG, list(range(1, replicas + 1)), partitions=partitions)
