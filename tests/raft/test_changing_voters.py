@@ -21,10 +21,13 @@ from quire.raft.messages import FetchRequest, VoteAnswer
 from quire.raft.quorum_state import Election
 from quire.raft.replicas import ReplicaKey, Voter, VoterSet
 from quire.raft.roles.role import Kind
+from quire.raft.settings import QuorumSettings
 from quire.raft.voter_changes import AddVoter, RemoveVoter, UpdateVoter, UpgradeKraftVersion, VoterChange
 from simulator.random import SimRandom
 
 NONE, NOT_YET = ErrorCode.NONE, ErrorCode.REQUEST_TIMED_OUT
+
+FETCH_TIMEOUT_MS = QuorumSettings().fetch_timeout_ms
 
 
 def voter(id_: int) -> Voter:
@@ -110,6 +113,18 @@ def test_there_is_one_change_at_a_time() -> None:
     machine.has_log(1)
     assert answers(machine.has_log(2)) == [NONE]
     assert answers(machine.change(RemoveVoter(voter(2).key))) == []
+
+
+def test_a_voter_is_not_removed_while_most_of_the_others_are_silent() -> None:
+    """The removal could not be committed, and afterwards nothing could."""
+    machine = Machine().commit()
+    machine.now_ms += FETCH_TIMEOUT_MS + 1
+    machine.has_log(2)
+    before = machine.core.log.end_offset
+    assert answers(machine.change(RemoveVoter(voter(2).key))) == [ErrorCode.INVALID_REQUEST], "node 3 is silent"
+    assert answers(machine.change(RemoveVoter(voter(1).key))) == [ErrorCode.INVALID_REQUEST]
+    assert machine.core.log.end_offset == before and machine.core.voters.ids == [1, 2, 3]
+    assert answers(machine.change(RemoveVoter(voter(3).key))) == [], "the silent one may go"
 
 
 def test_a_removed_voter_no_longer_counts() -> None:

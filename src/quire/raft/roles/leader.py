@@ -17,10 +17,10 @@ from quire.raft.messages import Batch, BeginEpoch, EpochAnswer, FetchAnswer, Fet
 from quire.raft.progress import QuorumProgress
 from quire.raft.quorum_state import Election
 from quire.raft.replica import Replica
-from quire.raft.replicas import ReplicaKey, Voter
+from quire.raft.replicas import ReplicaKey, Voter, VoterSet
 from quire.raft.roles.candidate import Candidate
 from quire.raft.roles.role import Become, Kind, Role
-from quire.raft.voter_changes import AddVoter, UpdateVoter, UpgradeKraftVersion, VoterChange, control_for
+from quire.raft.voter_changes import AddVoter, RemoveVoter, UpdateVoter, UpgradeKraftVersion, VoterChange, control_for
 
 
 class PendingChange(NamedTuple):
@@ -168,7 +168,17 @@ class Leader(Role):
                 ErrorCode.REQUEST_TIMED_OUT,
                 f"Node {change.voter.key.id} has not caught up with the log; start it, and try again",
             )
+        if isinstance(change, RemoveVoter) and control.voters is not None:
+            self._check_majority_left(replica, change.key.id, control.voters, now_ms)
         return control
+
+    def _check_majority_left(self, replica: Replica, removed: int, left: VoterSet, now_ms: float) -> None:
+        """Without a majority of those that are left, the removal is not committed, and nothing else ever after."""
+        if self.progress.majority_heard_at_ms(left) < now_ms - replica.settings.fetch_timeout_ms:
+            raise ApiError(
+                ErrorCode.INVALID_REQUEST,
+                f"Without node {removed}, most voters would be down; start them, or remove them first",
+            )
 
     def _check_may_change(self, replica: Replica) -> None:
         """A change waits for a commit of this epoch and for the change before it: else majorities could be disjoint."""
