@@ -78,7 +78,7 @@ class NodeLives:
             self._scene.offsets.power_lost()
 
     def coordinator_moved(self) -> None:
-        """The clock of the new coordinator may say that a transaction began long ago: then it times out."""
+        """By the clock of the new coordinator a transaction may have begun long ago: then it times out."""
         if len({machine.ahead_ms for machine in self._machines}) > 1:
             self._scene.clock_changed()
 

@@ -4,7 +4,7 @@ A batch of seeds in which some kind of event never happens does not test what co
 (`simulator.coverage`).
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 
 from quire.metadata.image import ClusterImage
 from quire.metadata.partition_image import NO_LEADER, PartitionImage
@@ -21,8 +21,7 @@ DISK_MOVE = "move to another disk"
 
 
 class Happenings:
-    def __init__(self, coordinator_moved: Callable[[], None] = lambda: None) -> None:
-        self._coordinator_moved = coordinator_moved
+    def __init__(self) -> None:
         self.counts: dict[str, int] = {}
         self._unfenced: dict[tuple[int, int], bool] = {}
         """Per broker and broker epoch, whether it is unfenced."""
@@ -56,7 +55,6 @@ class Happenings:
             self.count(ELR_ELECTION)
         if internal and now.leader != last and last != NO_LEADER:
             self.count(COORDINATOR_MOVE)
-            self._coordinator_moved()
         self._led[key] = now.leader
 
     def brokers(self, image: ClusterImage) -> None:

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from quire.metadata.image import ClusterImage
 from quire.metadata.partition_image import RECOVERED, PartitionImage
-from quire.protocol.internal_topics import is_internal
+from quire.protocol.internal_topics import TRANSACTION_STATE, is_internal
 from quire.replication.partition import Partition
 from simulator.checks.checker import Checker
 from simulator.ledger import FLUSH_MESSAGES, Ledger, PartitionBook
@@ -53,10 +53,16 @@ class LeadershipWatch:
         checker: Checker,
         happenings: Happenings,
         state_lost: Callable[[], None] = lambda: None,
+        coordinator_moved: Callable[[], None] = lambda: None,
     ) -> None:
-        """`state_lost` is called when records that coordinators or transactions need may be lost."""
+        """`state_lost` is called when records that coordinators or transactions need may be lost.
+
+        `coordinator_moved` is called when a node applies that it coordinates the transactions of a partition, and
+        another one did before. That can be long after the election: until then the earlier coordinator may continue.
+        """
         self._machines = machines
         self._state_lost = state_lost
+        self._coordinator_moved = coordinator_moved
         self._ledger = ledger
         self._checker = checker
         self._happenings = happenings
@@ -67,6 +73,8 @@ class LeadershipWatch:
         """Per machine, its process and how often that had run at the last look: images change only then."""
         self._newest: dict[Key, PartitionImage] = {}
         self._internal: dict[Key, Replicas] = {}
+        self._coordinates: dict[int, tuple[int, str]] = {}
+        """Per partition of transactions, the latest epoch that its leader has applied, and that leader."""
         self._broker_epochs: dict[str, int] = {}
         """The latest registration of each machine."""
         self._lost_power_in: dict[str, int] = {}
@@ -124,7 +132,16 @@ class LeadershipWatch:
                 elif internal:
                     leadership = self._ledger.coordinators.partition(topic.name, index)
                     leadership.believes(node, partition.leader_epoch, self._names.get(partition.leader))
+                    if topic.name == TRANSACTION_STATE and self._names.get(partition.leader) == node:
+                        self._coordinates_transactions(node, index, partition.leader_epoch)
         self._happenings.brokers(image)
+
+    def _coordinates_transactions(self, node: str, index: int, epoch: int) -> None:
+        newest, coordinator = self._coordinates.get(index, (-1, node))
+        if epoch > newest:
+            self._coordinates[index] = epoch, node
+            if node != coordinator:
+                self._coordinator_moved()
 
     def _believes(self, node: str, book: PartitionBook, newest: PartitionImage, partition: PartitionImage) -> None:
         """`newest` was the newest state of the partition before the node applied this one."""

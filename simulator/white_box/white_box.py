@@ -40,14 +40,14 @@ class WhiteBox:
     ) -> None:
         """`state_lost` is called when records that coordinators or transactions need may be lost in a cluster.
 
-        `coordinator_moved` is called when a partition of a coordinator's topic has another leader.
+        `coordinator_moved` is called when another node begins to coordinate some transactions.
         """
         self.quorum = QuorumCheck()
         self.committed = CommittedCheck()
         self.partitions = PartitionCheck()
         self.votes = VoteCheck()
         self.voters = VoterCheck()
-        self.happenings = Happenings(coordinator_moved)
+        self.happenings = Happenings()
         self._checker = checker
         self._machines = machines
         self._ledger = ledger
@@ -56,7 +56,7 @@ class WhiteBox:
         self._leaders: LeadershipWatch | None = None
         """Of a cluster; a node on its own leads everything."""
         if len(machines) > 1:
-            self._leaders = LeadershipWatch(machines, ledger, checker, self.happenings, state_lost)
+            self._leaders = LeadershipWatch(machines, ledger, checker, self.happenings, state_lost, coordinator_moved)
         self._replicas = ReplicaCheck(machines, ledger)
         self.equal = EqualReplicas(machines, {} if self._leaders is None else self._leaders.ever_lost)
 

@@ -7,7 +7,7 @@ import pytest
 
 from quire.metadata.image import TOPIC, BrokerImage, ClusterImage, ConfigResource, TopicImage
 from quire.metadata.partition_image import PartitionImage
-from quire.protocol.internal_topics import GROUP_OFFSETS
+from quire.protocol.internal_topics import GROUP_OFFSETS, TRANSACTION_STATE
 from simulator.checks.checker import Checker
 from simulator.ledger import FLUSH_MESSAGES, UNCLEAN_ELECTION, Ledger, PartitionBook, Setting, TopicBook
 from simulator.machine import Machine, MachineState
@@ -47,10 +47,17 @@ class Cluster:
         self.brokers: dict[int, BrokerImage] = {}
         self.losses = 0
         """How often coordinators may have lost their state."""
-        self.watch = LeadershipWatch(machines, self.ledger, Checker(self.ledger), Happenings(), self._state_lost)
+        self.moves = 0
+        """How often a coordinator of transactions moved."""
+        self.watch = LeadershipWatch(
+            machines, self.ledger, Checker(self.ledger), Happenings(), self._state_lost, self._coordinator_moved
+        )
 
     def _state_lost(self) -> None:
         self.losses += 1
+
+    def _coordinator_moved(self) -> None:
+        self.moves += 1
 
     @property
     def book(self) -> PartitionBook:
@@ -107,6 +114,33 @@ def test_coordinators_lead_as_far_as_they_know_too() -> None:
     assert (leadership.newest, leadership.epoch_of(A), leadership.epoch_of(B)) == (2, 1, 2)
     cluster.loses_power(B)
     assert leadership.epoch_of(B) == -1
+
+
+def test_a_coordinator_of_transactions_moves_when_the_next_one_knows_that_it_leads() -> None:
+    cluster = Cluster(TRANSACTION_STATE)
+    cluster.applies(A, BOTH)
+    cluster.applies(A, B_ALONE)
+    assert cluster.moves == 0, "until then a coordinator that was deposed, and does not know it, may begin transactions"
+    cluster.applies(B, B_ALONE)
+    cluster.applies(B, B_ALONE._replace(isr=(1, 2), partition_epoch=3))
+    assert cluster.moves == 1
+    cluster.applies(A, A_LEADS._replace(partition_epoch=4))
+    assert cluster.moves == 2
+
+
+def test_a_coordinator_that_leads_again_or_replays_old_metadata_has_not_moved() -> None:
+    cluster = Cluster(TRANSACTION_STATE)
+    cluster.applies(A, BOTH)
+    cluster.applies(A, A_LEADS)
+    cluster.applies(B, B_ALONE)
+    assert cluster.moves == 0
+
+
+def test_the_coordinator_of_groups_judges_no_transaction_by_its_clock() -> None:
+    cluster = Cluster(GROUP_OFFSETS)
+    cluster.applies(A, BOTH)
+    cluster.applies(B, B_ALONE)
+    assert cluster.moves == 0
 
 
 def test_a_replica_may_lead_that_joined_with_the_change_that_completed_a_reassignment(cluster: Cluster) -> None:
