@@ -1,8 +1,9 @@
 """Reads everything on some nodes: metadata, settings, and every log from its start to its end.
 
 After a power loss of a node it is the first client to connect to it, and no client writes there until it is done; so it
-sees exactly what the power loss left. Otherwise other clients write meanwhile, and it reads up to the ends that the
-logs had when it began.
+sees exactly what the power loss left. At rest no client writes either. In both cases it reads to the end of each log,
+which perhaps no client has seen: nobody has to read what a leader acknowledged alone. Otherwise other clients write
+meanwhile, and it reads up to the ends that clients had seen when it began.
 """
 
 from collections.abc import Sequence
@@ -68,7 +69,7 @@ class Auditor(SimClient):
             start_offset = offset = await self._start(book)
             records: list[Record] = []
             end_offset = -1
-            while end_offset < 0 or offset < max(floor.end_offset, end_offset if self._after_power_loss else 0):
+            while end_offset < 0 or offset < max(floor.end_offset, end_offset if self._alone else 0):
                 found = await self._fetch(book, wire, floor, offset)
                 if found is None:
                     break
