@@ -49,6 +49,10 @@ class Leadership:
     def is_current(self, epoch: int | None) -> bool:
         return epoch is None or epoch == self.newest
 
+    def is_deposed(self, epoch: int | None) -> bool:
+        """Whether a node with this epoch leads as far as it knows, but another epoch has begun."""
+        return epoch is not None and 0 <= epoch < self.newest
+
     def is_before_loss(self, epoch: int | None) -> bool:
         """Whether a node with this epoch may still answer with records that are lost."""
         return epoch is not None and epoch < self.settled

@@ -32,7 +32,8 @@ class Batch:
     era: int = -1
     floor: Floor = NOTHING_KNOWN
     flushed_since: int | None = None
-    """`era`, `floor` and `flushed_since` are those of the last attempt."""
+    to_deposed: bool = False
+    """`era`, `floor`, `flushed_since`, and whether it went to a deposed leader, are those of the last attempt."""
     answers: list[Promise[Any]] = field(default_factory=list)
 
     def sending(self, wire: Wire, copies: int) -> None:
@@ -41,6 +42,7 @@ class Batch:
         self.era = wire.era
         self.floor = self.book.floor(wire.node)
         self.flushed_since = self.book.topic.flushed_since
+        self.to_deposed = self.book.leadership.is_deposed(self.floor.epoch)
         for _ in range(copies):
             for number, (value, timestamp) in enumerate(
                 zip(self.values, self.timestamps, strict=True), self.first_number

@@ -1,7 +1,8 @@
 """An idempotent producer: up to five batches of a partition in flight, all of which are retried after a loss.
 
-Its records must be in the log once and in order, whatever faults happen. Only after a power loss may it need another
-producer id, because the node may have lost its last batches along with the records.
+Its records must be in the log once and in order, whatever faults happen. It needs another producer id only after a
+power loss, because the node may have lost its last batches along with the records, or when it has found its way back to
+a leader that was deposed and does not know it: clients that remember leader epochs do not go back.
 """
 
 from collections import deque
@@ -83,7 +84,7 @@ class IdempotentProducer(SimClient):
             elif error in GONE and batches[0].book.topic.deletion_asked:
                 return
             elif error is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER:
-                # What was acknowledged before this batch is lost; so may be what comes after.
+                # The node lacks what was acknowledged before this batch, and may lack what comes after.
                 self._producer_id = -1
                 return
             else:
@@ -106,12 +107,14 @@ class IdempotentProducer(SimClient):
         """The result of the oldest batch: all its copies must get the same."""
         outcomes = [base_offset_for(self, batch, await self.answer(answer)) for answer in batch.answers]
         for error, base_offset in outcomes:
-            judge(self, batch, error, base_offset, self._allowed(batch.book))
+            judge(self, batch, error, base_offset, self._allowed(batch))
         return ErrorCode.NONE if any(error is ErrorCode.NONE for error, _ in outcomes) else outcomes[0][0]
 
-    def _allowed(self, book: PartitionBook) -> tuple[ErrorCode, ...]:
-        forgotten = (ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,) if self._era < book.era or book.unsettled else ()
-        return allowed_errors(self, book) + forgotten
+    def _allowed(self, batch: Batch) -> tuple[ErrorCode, ...]:
+        book = batch.book
+        # A leader that was deposed before lacks what the next one has acknowledged.
+        lacks = self._era < book.era or book.unsettled or batch.to_deposed
+        return allowed_errors(self, book) + ((ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,) if lacks else ())
 
     async def _await_rest(self, batches: deque[Batch]) -> None:
         """The oldest batch was refused, so the later ones will be too: all are sent again, in order."""

@@ -22,6 +22,17 @@ def test_a_leader_that_was_deposed_is_not_current() -> None:
     assert leadership.is_current(leadership.epoch_of("b"))
 
 
+def test_only_a_node_that_believes_to_lead_in_an_earlier_epoch_is_deposed() -> None:
+    leadership = Leadership()
+    leadership.believes("a", 3, "a")
+    assert not leadership.is_deposed(leadership.epoch_of("a"))
+    leadership.believes("b", 4, "b")
+    assert leadership.is_deposed(leadership.epoch_of("a"))
+    assert not leadership.is_deposed(leadership.epoch_of("b"))
+    assert not leadership.is_deposed(leadership.epoch_of("c")), "it does not lead"
+    assert not leadership.is_deposed(leadership.epoch_of(ALONE))
+
+
 def test_a_leader_of_the_time_before_a_loss_says_nothing() -> None:
     leadership = Leadership()
     leadership.believes("a", 3, "a")
