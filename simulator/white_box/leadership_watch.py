@@ -235,9 +235,14 @@ class LeadershipWatch:
                     self._all_lost_power(book, epoch, book.replicas.kept)
 
     def _state_may_be_lost(self, key: Key, epoch: int) -> None:
-        """A leader of a later epoch has what is left."""
+        """A leader of a later epoch has what is left.
+
+        Clients recognize the loss by its number, also if no other partition lost anything at the same time.
+        """
         self._internal_losses[key] = epoch
         self.ever_lost[key] = None
+        if not self._ledger.transactions.durable:
+            self._ledger.era += 1
         self._state_lost()
 
     def _all_lost_power(self, book: PartitionBook, epoch: int, kept: int) -> None:

@@ -307,6 +307,16 @@ def test_coordinators_lose_records_only_with_all_that_are_in_sync() -> None:
     assert not cluster.loses_power(B), "the first one has everything that is left"
 
 
+@pytest.mark.parametrize(("durable", "eras"), [(False, 1), (True, 0)])
+def test_coordinators_that_lose_state_begin_an_era_unless_it_was_flushed(durable: bool, eras: int) -> None:
+    cluster = Cluster(GROUP_OFFSETS)
+    cluster.ledger.transactions.durable = durable
+    cluster.applies(A, BOTH)
+    cluster.applies(A, BOTH._replace(replicas=(2,), isr=(2,), leader=2, leader_epoch=2, partition_epoch=2))
+    cluster.loses_power(B)
+    assert cluster.ledger.era == eras
+
+
 def test_an_elected_leader_that_is_down_says_nothing_about_what_is_left() -> None:
     cluster = Cluster(GROUP_OFFSETS)
     cluster.applies(A, BOTH)
