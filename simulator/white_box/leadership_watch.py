@@ -151,6 +151,9 @@ class LeadershipWatch:
             replicas, loss, were_lost = book.replicas, self._losses.get(book), book.replicas.are_lost
             replicas.are(self._in_sync(partition), self._has_returned)
             replicas.isr = tuple(self._names[each] for each in partition.isr if each in self._names)
+            for number in set(partition.replicas) - set(newest.replicas):
+                # Its log is a new one, which starts where that of its leader does.
+                book.deleted.pop(self._names[number], None)
             if replicas.are_lost and (not were_lost if loss is None else replicas.kept < loss.kept):
                 self._all_lost_power(book, newest.leader_epoch, book.replicas.kept)
 

@@ -158,6 +158,13 @@ def test_a_replica_that_is_being_added_may_not_lead_before_it_is_in_sync(cluster
         cluster.applies(B, moving._replace(isr=(2,), leader=2, leader_epoch=2, partition_epoch=3))
 
 
+def test_a_replica_that_is_added_again_has_not_deleted_anything_yet(cluster: Cluster) -> None:
+    cluster.book.deleted = {A: 7, B: 7}
+    cluster.applies(B, B_ALONE._replace(replicas=(2,)))
+    cluster.applies(B, B_ALONE._replace(replicas=(2, 1), adding_replicas=(1,), partition_epoch=3))
+    assert cluster.book.deleted == {B: 7}
+
+
 def test_older_metadata_changes_nothing(cluster: Cluster) -> None:
     cluster.applies(B, B_ALONE)
     cluster.applies(A, BOTH)
