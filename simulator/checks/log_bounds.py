@@ -72,6 +72,8 @@ class LogBounds:
         if not self.is_outdated(book, era, floor):
             self.check_start(book, floor, low_watermark)
             book.start_offset = max(book.start_offset, low_watermark)
+            if not book.leadership.is_current(floor.epoch):
+                return  # A deposed leader does not know the ISR, and waits for nobody that it believes to be down.
             for node in book.replicas.isr:
                 book.deleted[node] = max(book.deleted.get(node, 0), low_watermark)
 

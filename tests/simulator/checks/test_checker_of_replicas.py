@@ -166,6 +166,16 @@ def test_a_leader_that_was_down_may_still_have_what_was_deleted(run: Run) -> Non
     assert run.fetch(delete_and_elect_the_other(run, A), b"a", b"b", b"c")
 
 
+def test_what_a_deposed_leader_has_deleted_may_still_be_there(run: Run) -> None:
+    run.acknowledge(A, 0, b"a", b"b", b"c")
+    run.book.replicas.isr = (B,)
+    run.book.deletion_asked = 2
+    asked = run.book.floor(A)
+    run.elect(B, 2)
+    run.checker.bounds.deleted_records(run.book, run.ledger.era, asked, 2)
+    assert run.fetch(run.book.floor(B), b"a", b"b", b"c")
+
+
 def test_a_lost_log_may_start_again(run: Run) -> None:
     delete_and_elect_the_other(run, A, B)
     run.lose(epoch=2, kept=0, left=0)
