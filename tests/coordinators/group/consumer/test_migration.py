@@ -183,6 +183,28 @@ def test_the_generation_continues_from_the_epoch() -> None:
     assert group.state_name == "PreparingRebalance"
 
 
+def test_a_member_with_another_protocol_than_the_downgraded_group_is_told_to_join_again() -> None:
+    shard = mixed_shard()
+    both = [*protocol("sticky"), *protocol("range")]
+    joined = classic_join(shard, "a", protocols=both)
+    assert joined.protocol_name == "sticky"
+    shard.heartbeat(beat("alice", -1))
+    group = shard.groups[GROUP]
+    assert isinstance(group, ClassicGroup)
+    assert (group.generation, group.protocol_name) == (joined.generation_id, "range")
+    late = SyncGroupRequest(
+        group_id=GROUP,
+        generation_id=joined.generation_id,
+        member_id="a",
+        protocol_type="consumer",
+        protocol_name=joined.protocol_name,
+    )
+    assert ask(shard, "sync_group", late, 5) is ErrorCode.REBALANCE_IN_PROGRESS
+    shard.wait(0)
+    assert group.state_name == "PreparingRebalance"
+    assert ask(shard, "sync_group", late, 5) is ErrorCode.REBALANCE_IN_PROGRESS
+
+
 @pytest.mark.parametrize("settings", [{"group_consumer_migration_policy": "upgrade"}, {"group_max_size": "1"}])
 def test_a_group_that_cannot_be_a_classic_one_stays_as_it_is(settings: dict[str, str]) -> None:
     shard = mixed_shard(**settings)

@@ -32,9 +32,11 @@ class SyncGroup:
     ) -> CoordinatorResult[SyncGroupResponse]:
         member = group.check_member(request.member_id, request.group_instance_id)
         group.check_generation(request.generation_id)
-        _check_protocol(group, request, caller)
-        if group.state is ClassicState.PREPARING_REBALANCE:
+        if group.state is ClassicState.PREPARING_REBALANCE or group.is_leaderless:
+            # Before the protocol is checked: if the group was downgraded in this generation, each member had its own
+            # until then. A member that is told that its protocol is wrong gives up.
             raise ApiError(ErrorCode.REBALANCE_IN_PROGRESS, "the group rebalances again: join again")
+        _check_protocol(group, request, caller)
         self._synced(group, member)
         if group.state is ClassicState.STABLE:
             self._rebalance.sessions.renew_session(member)
