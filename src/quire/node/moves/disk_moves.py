@@ -9,7 +9,8 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from quire.metadata.features import has_directories
-from quire.node.moves.disk_move import PORTION_BYTES, DiskMove
+from quire.node.moves.copying import PORTION_BYTES, Copying
+from quire.node.moves.disk_move import DiskMove
 from quire.node.moves.move_state import MoveState
 from quire.node.partitions.hosted import PartitionId
 from quire.protocol.errors import ApiError, ErrorCode
@@ -203,7 +204,7 @@ class DiskMoves:
         """Copies nothing more. The next start goes on."""
         self.is_stopped = True
 
-    # --- For `DiskMove`
+    # --- For `Copying` and `DiskMove`
 
     @property
     def cleaner(self) -> Cleaner:
@@ -213,7 +214,7 @@ class DiskMoves:
     def partitions(self) -> "Partitions":
         return self._node.partitions
 
-    def may_work(self, move: DiskMove) -> bool:
+    def may_work(self, move: Copying) -> bool:
         is_here = not self.is_stopped and self._node.partitions.has(move.partition)
         return is_here and move.source.failure is None and move.target.failure is None
 
@@ -253,7 +254,7 @@ class DiskMoves:
         self._node.partitions.announced.pop((move.partition.topic_id, move.partition.index), None)
         self._node.partitions.has_moved(move.partition, move.target, copy)
 
-    def target_failed(self, move: DiskMove, error: Exception) -> ApiError:
+    def target_failed(self, move: Copying, error: Exception) -> ApiError:
         move.target.fail(error)
         return ApiError(ErrorCode.KAFKA_STORAGE_ERROR, f"the disk of {move.target.path} fails: {error}")
 
