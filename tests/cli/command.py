@@ -6,7 +6,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import AnyStr
 
@@ -127,3 +127,12 @@ def every_command(program: click.Group, names: Iterable[str]) -> Iterator[list[s
         if isinstance(command, click.Group):
             for below in command.list_commands(context):
                 yield [name, below]
+
+
+def read_to_the_end(terminal: int) -> bytes:
+    """What processes wrote to a terminal until the last one closed it, which Linux reports as an error."""
+    shown = b""
+    with suppress(OSError):
+        while chunk := os.read(terminal, 10_000):
+            shown += chunk
+    return shown

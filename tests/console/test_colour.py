@@ -9,7 +9,7 @@ import pytest
 
 from quire.console.colour import Style, in_colour, paint, paint_headings
 from quire.console.output import title_of
-from tests.cli.command import QUIRE, environment
+from tests.cli.command import QUIRE, environment, read_to_the_end
 
 NOWHERE = ["topics", "list", "-b", "127.0.0.1:1", "--timeout", "1"]
 
@@ -22,16 +22,11 @@ def at_a_terminal(*arguments: str, **variables: str) -> str:
         [*QUIRE, *arguments], stdin=theirs, stdout=theirs, stderr=theirs, env=plain | {"TERM": "xterm"} | variables
     )
     os.close(theirs)
-    shown = b""
     try:
-        while chunk := os.read(ours, 10_000):
-            shown += chunk
-    except OSError:  # Linux reports the end of a terminal as an error
-        pass
+        return read_to_the_end(ours).decode()
     finally:
         os.close(ours)
         process.wait()
-    return shown.decode()
 
 
 def test_errors_are_red_at_a_terminal() -> None:

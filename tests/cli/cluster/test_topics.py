@@ -4,7 +4,7 @@ import subprocess
 
 import pytest
 
-from tests.cli.command import PATIENCE_S, QUIRE, environment, killed_at_the_end, quire
+from tests.cli.command import PATIENCE_S, QUIRE, environment, killed_at_the_end, quire, read_to_the_end
 
 
 def test_a_topic_is_created_listed_described_grown_and_deleted(servers: str) -> None:
@@ -51,7 +51,7 @@ def test_delete_asks_at_a_terminal_unless_yes_is_given(
         with killed_at_the_end(started) as process:
             os.write(ours, answer.encode())
             out, _ = process.communicate(timeout=PATIENCE_S)
-        asked = os.read(ours, 10_000) if answer else b""
+        asked = read_to_the_end(ours)
     finally:
         os.close(ours)
     assert asked.count(b"with all records?") == answer.count("\n") or answer == "\x04"
