@@ -205,6 +205,30 @@ def test_a_member_with_another_protocol_than_the_downgraded_group_is_told_to_joi
     assert ask(shard, "sync_group", late, 5) is ErrorCode.REBALANCE_IN_PROGRESS
 
 
+def test_a_downgrade_without_other_changes_rebalances_if_a_member_was_told_another_protocol() -> None:
+    shard = classic_shard(member("a", 0, 1), member("b", 2, 3))
+    shard.heartbeat(join("alice", "orders", instance_id="al"))
+    classic_join(shard, "a", protocols=protocol(metadata=subscription("orders", generation=7)))
+    joined = classic_join(shard, "b", protocols=[*protocol("sticky"), *protocol("range")])
+    assert joined.protocol_name == "sticky"
+    shard.heartbeat(beat("alice", shard.group.group_epoch, topic_partitions=[]))
+    assert shard.group.is_settled
+    assert classic_join(shard, group_instance_id="al").error_code == ErrorCode.REBALANCE_IN_PROGRESS
+    group = shard.groups[GROUP]
+    assert isinstance(group, ClassicGroup)
+    assert (group.generation, group.protocol_name) == (joined.generation_id, "range")
+    late = SyncGroupRequest(
+        group_id=GROUP,
+        generation_id=joined.generation_id,
+        member_id="b",
+        protocol_type="consumer",
+        protocol_name=joined.protocol_name,
+    )
+    assert ask(shard, "sync_group", late, 5) is ErrorCode.REBALANCE_IN_PROGRESS
+    shard.wait(0)
+    assert group.state_name == "PreparingRebalance"
+
+
 @pytest.mark.parametrize("settings", [{"group_consumer_migration_policy": "upgrade"}, {"group_max_size": "1"}])
 def test_a_group_that_cannot_be_a_classic_one_stays_as_it_is(settings: dict[str, str]) -> None:
     shard = mixed_shard(**settings)

@@ -17,7 +17,7 @@ from quire.coordinators.group.consumer.consumer_result_builder import ConsumerRe
 from quire.coordinators.group.consumer.member import JOINING_EPOCH, Member, MemberState, Subscription
 from quire.coordinators.group.consumer.member_removal import MemberRemoval
 from quire.coordinators.group.consumer.membership import check_size, check_static_member, replace_static_member
-from quire.coordinators.group.consumer.migration import classic_assignment, classic_metadata
+from quire.coordinators.group.consumer.migration import classic_assignment, classic_metadata, told_protocol
 from quire.coordinators.group.consumer.sessions import Sessions
 from quire.coordinators.runtime.machine import Caller, Surroundings
 from quire.coordinators.runtime.result import CoordinatorResult
@@ -98,9 +98,8 @@ class ClassicMembers:
         self, group: ConsumerGroup, request: SyncGroupRequest, caller: Caller, now_ms: int
     ) -> CoordinatorResult[SyncGroupResponse]:
         member = self._check_member(group, request.member_id, request.group_instance_id, request.generation_id)
-        classic = member.subscription.classic
+        classic, protocol = member.subscription.classic, told_protocol(member)
         assert classic is not None
-        protocol = classic.supported_protocols[0].name
         if request.protocol_type not in (None, embedded_protocol.PROTOCOL_TYPE) or request.protocol_name not in (
             None,
             protocol,
@@ -280,11 +279,10 @@ def _read_subscription(request: JoinGroupRequest) -> ConsumerProtocolSubscriptio
 
 
 def _joined_response(member: Member) -> JoinGroupResponse:
-    assert member.subscription.classic is not None
     return JoinGroupResponse(
         generation_id=member.current.member_epoch,
         protocol_type=embedded_protocol.PROTOCOL_TYPE,
-        protocol_name=member.subscription.classic.supported_protocols[0].name,
+        protocol_name=told_protocol(member),
         member_id=member.member_id,
     )
 

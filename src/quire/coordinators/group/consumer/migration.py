@@ -154,7 +154,8 @@ def downgrade_records(
 ) -> list[StateRecord]:
     """Replaces the consumer group by a classic one with the remaining members and their partitions.
 
-    To make it rebalance, the record has no leader. Every coordinator that loads it starts a rebalance.
+    To make it rebalance, the record has no leader. Every coordinator that loads it starts a rebalance. It also
+    rebalances if a member was told another protocol, its own preferred one, than the remaining members vote for.
     """
     group = ClassicGroup(consumer_group.group_id, lambda member: None)
     for member in remaining:
@@ -163,7 +164,7 @@ def downgrade_records(
     group.protocol_name = group.preferred_protocol()
     group.state = ClassicState.STABLE
     group.state_since_ms = now_ms
-    if rebalances:
+    if rebalances or any(told_protocol(member) != group.protocol_name for member in remaining):
         group.leader_id = None
     return [*consumer_group.tombstones(), group_record(group)]
 
@@ -181,6 +182,12 @@ def _to_classic(member: Member, image: ClusterImage) -> ClassicMember:
         protocols={protocol.name: protocol.metadata for protocol in said.classic.supported_protocols},
         assignment=classic_assignment(said.classic, member.current.assigned, image),
     )
+
+
+def told_protocol(member: Member) -> str:
+    """The protocol in the responses to a classic member of a consumer group: members need not agree on one."""
+    assert member.subscription.classic is not None
+    return member.subscription.classic.supported_protocols[0].name
 
 
 def classic_assignment(classic: ClassicMemberMetadata, held: Held, image: ClusterImage) -> bytes:
