@@ -106,4 +106,8 @@ class Auditor(SimClient):
         if error is not ErrorCode.NONE:
             return None
         fetched = self.scene.checker.fetches.check(book, era, floor, offset, found)
-        return None if fetched is None else (found.high_watermark, fetched)
+        if fetched is None:
+            # A follower may answer too, and would again; what it has need not be settled.
+            self.routes.forget()
+            return None
+        return found.high_watermark, fetched
