@@ -106,7 +106,7 @@ class Administrator(SimClient):
         # Recorded before it is sent: others may see it in metadata before this client gets its response.
         sure = name not in ledger.doubtful_names
         ledger.doubtful_names.append(name)
-        error, lost = await self._insist(
+        error, lost = await self._repeat_until_answered(
             CreateTopicsRequest(topics=[topic]), "topics", name, ErrorCode.TOPIC_ALREADY_EXISTS
         )
         if error is ErrorCode.TOPIC_ALREADY_EXISTS and not lost:
@@ -144,7 +144,7 @@ class Administrator(SimClient):
     async def _delete(self, topic: TopicBook) -> None:
         topic.deletion_asked = True
         request = DeleteTopicsRequest(topics=[DeleteTopicState(name=None, topic_id=topic.topic_id)], timeout_ms=3000)
-        await self._insist(request, "responses", topic.name, ErrorCode.UNKNOWN_TOPIC_ID, at_least=6)
+        await self._repeat_until_answered(request, "responses", topic.name, ErrorCode.UNKNOWN_TOPIC_ID, at_least=6)
         topic.deleted = True
         self.scene.ledger.counts.topics_deleted += 1
         self.scene.tell(f"{self.name} deleted {topic}")
@@ -153,7 +153,7 @@ class Administrator(SimClient):
         topic.partitions_asked = partitions
         wanted = CreatePartitionsTopic(name=topic.name, count=partitions, assignments=None)
         request = CreatePartitionsRequest(topics=[wanted], timeout_ms=3000)
-        error, lost = await self._insist(request, "results", topic.name, ErrorCode.INVALID_PARTITIONS)
+        error, lost = await self._repeat_until_answered(request, "results", topic.name, ErrorCode.INVALID_PARTITIONS)
         if error is not ErrorCode.NONE and not lost:
             raise Violation("errors have a cause", f"{topic} cannot have {partitions} partitions: {error.name}")
         topic.grow(partitions)
@@ -174,7 +174,9 @@ class Administrator(SimClient):
             resource_name=topic.name,
             configs=[AlterableConfig(name=key, config_operation=SET, value=value)],
         )
-        _, lost = await self._insist(IncrementalAlterConfigsRequest(resources=[resource]), "responses", topic.name)
+        _, lost = await self._repeat_until_answered(
+            IncrementalAlterConfigsRequest(resources=[resource]), "responses", topic.name
+        )
         setting.acknowledged = value
         if not lost:
             setting.doubtful.remove(value)
@@ -186,11 +188,11 @@ class Administrator(SimClient):
             await find_coordinator(self, key_type, "any")
             configs = [AlterableConfig(name=key, config_operation=SET, value=value) for key, value in settings.items()]
             resource = AlterConfigsResource(resource_type=TOPIC_RESOURCE, resource_name=topic, configs=configs)
-            await self._insist(IncrementalAlterConfigsRequest(resources=[resource]), "responses", topic)
+            await self._repeat_until_answered(IncrementalAlterConfigsRequest(resources=[resource]), "responses", topic)
 
     # --- Requests
 
-    async def _insist(
+    async def _repeat_until_answered(
         self, request: Message, results: str, what: str, already: ErrorCode | None = None, *, at_least: int = 0
     ) -> tuple[ErrorCode, bool]:
         """Retries until there is an answer; returns its error (NONE or `already`), and whether an answer was lost."""

@@ -129,7 +129,7 @@ class OwnTransactionalProducer(OwnClient):
         assert self._session is not None
         producer = self._live()
         for topic in dict.fromkeys(book.topic.name for book in self._books()):
-            await self._insist(partial(producer.prepare, topic))
+            await self._repeat_until_answered(partial(producer.prepare, topic))
         self._began_ms = self.scene.clock.monotonic_ms()
         self._began_starts = self.scene.starts
         self._clock_changes = self.scene.clock_changes
@@ -144,7 +144,7 @@ class OwnTransactionalProducer(OwnClient):
         producer = Producer(self.cluster, config)
         init = book.asking(self.scene.ledger.ticks.next())
         doubts = self.network.connections
-        await self._insist(producer.init_transactions)
+        await self._repeat_until_answered(producer.init_transactions)
         if self.network.connections - doubts <= 1:  # no request of it can still be in flight
             init.settled_tick = self.scene.ledger.ticks.next()
         identity = producer.identity
@@ -154,7 +154,7 @@ class OwnTransactionalProducer(OwnClient):
         self.scene.ledger.counts.sessions += 1
         self._producer = producer
 
-    async def _insist(self, operation: Callable[[], Steps[T]]) -> T:
+    async def _repeat_until_answered(self, operation: Callable[[], Steps[T]]) -> T:
         """Retries until it is done: the node may be down for longer than the client waits for an answer."""
         while True:
             try:

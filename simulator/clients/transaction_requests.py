@@ -107,7 +107,7 @@ class TransactionRequests:
                 AddPartitionsToTxnTopic(name=name, partitions=indexes) for name, indexes in topics.items()
             ],
         )
-        await self._insist(ongoing, request, errors_of_added, at_most=LAST_ADD_PARTITIONS_OF_CLIENTS)
+        await self._repeat_until_answered(ongoing, request, errors_of_added, at_most=LAST_ADD_PARTITIONS_OF_CLIENTS)
         ongoing.added.update(dict.fromkeys(new))
 
     async def write(self, ongoing: Ongoing, batches: Sequence[Batch], reused: Container[PartitionBook] = ()) -> None:
@@ -175,7 +175,7 @@ class TransactionRequests:
                 producer_epoch=session.epoch,
                 group_id=group,
             )
-            await self._insist(ongoing, adding, lambda answer: [answer.error_code])
+            await self._repeat_until_answered(ongoing, adding, lambda answer: [answer.error_code])
             ongoing.added_groups[group] = None
         ledger = self._scene.offsets
         while True:
@@ -276,7 +276,9 @@ class TransactionRequests:
 
     # --- Asking
 
-    async def _insist(self, ongoing: Ongoing, request: Message, errors_of: ErrorsOf, *, at_most: int = 99) -> None:
+    async def _repeat_until_answered(
+        self, ongoing: Ongoing, request: Message, errors_of: ErrorsOf, *, at_most: int = 99
+    ) -> None:
         what, coordinator = type(request).__name__, transaction(ongoing.session.owner.name)
         while True:
             await self._client.connected(coordinator)

@@ -63,10 +63,10 @@ class ThrottledLog:
         if kind.count <= self._few:
             log()
         elif kind.count == self._few + 1:
-            self._clock.call_later(kind.began_ms + PERIOD_MS - now_ms, lambda: self._sum_up(name, kind))
+            self._clock.call_later(kind.began_ms + PERIOD_MS - now_ms, lambda: self._log_summary(name, kind))
 
     def _forget_before(self, oldest_ms: float) -> None:
         self._kinds = {name: kind for name, kind in self._kinds.items() if kind.began_ms > oldest_ms}
 
-    def _sum_up(self, name: str, kind: _Kind) -> None:
+    def _log_summary(self, name: str, kind: _Kind) -> None:
         self._log.warning("%d %s: %s", kind.count - self._few, LEFT_OUT, name)

@@ -130,7 +130,7 @@ def test_epochs_start_over_at_one() -> None:
 def test_a_goodbye_closes_it() -> None:
     session = begun({A: at(1)})
     assert session.open
-    request = session.goodbye()
+    request = session.closing_request()
     assert (request.session_id, request.session_epoch, request.max_wait_ms) == (7, -1, 0)
     assert not session.open
 

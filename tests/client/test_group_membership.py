@@ -81,5 +81,5 @@ def test_any_other_refusal_is_raised_in_the_brokers_words() -> None:
 
 
 def test_it_leaves_with_epoch_minus_one() -> None:
-    request = member().goodbye()
+    request = member().leave_request()
     assert (request.member_id, request.member_epoch) == ("me", -1)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from quire.config.broker_config import BrokerConfig
-from quire.coordinators.runtime.machine import StateMachine, Surroundings, TimedOperation
+from quire.coordinators.runtime.machine import MachineEnvironment, StateMachine, TimedOperation
 from quire.coordinators.runtime.record import Origin, StateRecord, encode_key, encode_value
 from quire.coordinators.runtime.result import CoordinatorResult, WrittenBy
 from quire.metadata.image import ClusterImage
@@ -76,7 +76,7 @@ class SimShard(Generic[M]):
 
     def __init__(
         self,
-        make: Callable[[Surroundings], M],
+        make: Callable[[MachineEnvironment], M],
         settings: Mapping[str, str] | None = None,
         *,
         clock: SimClock | None = None,
@@ -180,8 +180,8 @@ class SimShard(Generic[M]):
 
     # --- Helpers
 
-    def _surroundings(self) -> Surroundings:
-        return Surroundings(
+    def _environment(self) -> MachineEnvironment:
+        return MachineEnvironment(
             self.config,
             self.random,
             self.timers,
@@ -191,7 +191,7 @@ class SimShard(Generic[M]):
 
     def _load(self) -> None:
         self.timers = SimTimers(self.clock, self.run)
-        self.machine = self._make(self._surroundings())
+        self.machine = self._make(self._environment())
         self._offset = 0
         for entry in self.log:
             if entry.key is None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from quire.coordinators.runtime.machine import Surroundings
+from quire.coordinators.runtime.machine import MachineEnvironment
 from quire.coordinators.runtime.record import Origin, RecordTypes, StateRecord
 from quire.coordinators.runtime.result import CoordinatorResult
 from quire.protocol.errors import ApiError, ErrorCode
@@ -15,8 +15,8 @@ class Generations:
 
     record_types = RecordTypes({2: GroupMetadataKey}, {2: GroupMetadataValue})
 
-    def __init__(self, surroundings: Surroundings) -> None:
-        self.surroundings = surroundings
+    def __init__(self, environment: MachineEnvironment) -> None:
+        self.environment = environment
         self.known: dict[str, int] = {}
         self.refused_with: ErrorCode | None = None
 
@@ -47,7 +47,7 @@ class Generations:
             bumped = self.bump(group)
             return CoordinatorResult(None, bumped.records)
 
-        self.surroundings.timers.schedule(group, delay_ms, operation)
+        self.environment.timers.schedule(group, delay_ms, operation)
         return CoordinatorResult(None)
 
 

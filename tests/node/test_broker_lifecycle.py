@@ -255,9 +255,9 @@ def test_a_broker_that_has_left_tells_a_new_controller_nothing(world: World) -> 
 
 def test_a_broker_leaves_at_once_when_the_whole_cluster_stops(world: World) -> None:
     world.unfence()
-    world.broker.leave_unasked()  # it is not stopping, so nothing happens
+    world.broker.leave_without_controller()  # it is not stopping, so nothing happens
     world.broker.leave(lambda: world.events.append("left"))
     assert "left" not in world.events
-    world.broker.leave_unasked()
-    world.broker.leave_unasked()
+    world.broker.leave_without_controller()
+    world.broker.leave_without_controller()
     assert world.events.count("left") == 1

@@ -45,11 +45,11 @@ def test_a_recovery_that_does_not_compare_checksums_is_found(monkeypatch: pytest
         file: File, position: int, end: int, walk: BatchWalk, visitor: Visitor, *, enough: int | None = None
     ) -> int:
         for at, header in batch_scan.headers(file, position, end):
-            refused = visitor.meet(header, at, walk.next_offset)
+            refused = visitor.visit(header, at, walk.next_offset)
             if refused is not None:
                 raise DamagedBatchError(file.path, at, refused)
             if header.producer_id >= 0:
-                visitor.meet_producer(header)
+                visitor.visit_producer(header)
             walk.take(at, header.size, header.last_offset, header.max_timestamp, header.record_count)
         return end
 

@@ -50,7 +50,7 @@ class ConsumerMember:
 
     def leave(self) -> Steps[None]:
         if self._has_asked:  # it may be a member even if it has not got the response yet
-            yield from self._say(self._membership.goodbye())
+            yield from self._say(self._membership.leave_request())
 
     def _say(self, request: ConsumerGroupHeartbeatRequest) -> Steps[ConsumerGroupHeartbeatResponse]:
         return (

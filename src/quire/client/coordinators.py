@@ -75,7 +75,7 @@ def ask_coordinators(
         ]
         for (node, asked), outcome in zip(by_node.items(), (yield gather(calls)), strict=True):
             if isinstance(outcome, ClientError):
-                results |= dict.fromkeys(asked, _out_of_reach(node, outcome, repeatable))
+                results |= dict.fromkeys(asked, _unreachable(node, outcome, repeatable))
             else:
                 assert isinstance(outcome, response), outcome
                 answers = read(outcome)
@@ -183,7 +183,7 @@ def ask_every_broker(
     return answers, next(iter(failures.values()), None)
 
 
-def _out_of_reach(node: int, failure: ClientError, repeatable: bool) -> ApiError:
+def _unreachable(node: int, failure: ClientError, repeatable: bool) -> ApiError:
     """The error that a broker would return if its coordinator were not available; all other failures are raised."""
     if isinstance(failure, UnreachableError) or (repeatable and isinstance(failure, DisconnectedError)):
         return ApiError(

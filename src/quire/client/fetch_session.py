@@ -87,7 +87,7 @@ class FetchSession:
         self._epoch = FIRST_EPOCH
         self._known = {}
 
-    def goodbye(self) -> FetchRequest:
+    def closing_request(self) -> FetchRequest:
         """The request that closes the session."""
         request = FetchRequest(max_wait_ms=0, session_id=self._session_id, session_epoch=LAST_EPOCH)
         self._session_id = NO_SESSION

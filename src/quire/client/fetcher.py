@@ -166,7 +166,7 @@ class Fetcher:
             pause.timer.cancel()
         for leader, session in self._sessions.items():
             if session.open:
-                self._cluster.call(leader, session.goodbye())
+                self._cluster.call(leader, session.closing_request())
 
     # --- Requests
 

@@ -57,7 +57,7 @@ class GroupMembership:
             ],
         )
 
-    def goodbye(self) -> ConsumerGroupHeartbeatRequest:
+    def leave_request(self) -> ConsumerGroupHeartbeatRequest:
         return ConsumerGroupHeartbeatRequest(
             group_id=self.group_id, member_id=self.member_id, member_epoch=LEAVING, topic_partitions=[]
         )

@@ -157,7 +157,7 @@ class Transactions:
     # --- Requests to coordinators
 
     def _renew(self, identity: Identity | None) -> Steps[None]:
-        response = yield from self._insist(
+        response = yield from self._repeat_until_answered(
             init_request(self.transactional_id, self._timeout_ms, identity),
             InitProducerIdResponse,
             lambda answer: [answer.error_code],
@@ -171,7 +171,7 @@ class Transactions:
         while self._to_add and self.state.sends_records:
             topic_partitions, self._to_add = list(self._to_add), {}
             self._begun = True
-            yield from self._insist(
+            yield from self._repeat_until_answered(
                 add_partitions_request(self.transactional_id, self._known(), topic_partitions),
                 AddPartitionsToTxnResponse,
                 lambda answer: [
@@ -197,13 +197,13 @@ class Transactions:
     ) -> Steps[None]:
         self._begun = True
         if self.versions is VERSIONS_1 and group_id not in self._groups:
-            yield from self._insist(
+            yield from self._repeat_until_answered(
                 add_offsets_request(self.transactional_id, self._known(), group_id),
                 AddOffsetsToTxnResponse,
                 lambda answer: [answer.error_code],
             )
             self._groups[group_id] = None
-        yield from self._insist(
+        yield from self._repeat_until_answered(
             txn_offset_commit_request(self.transactional_id, self._known(), group_id, offsets, member),
             TxnOffsetCommitResponse,
             lambda answer: [each.error_code for topic in answer.topics for each in topic.partitions],
@@ -215,7 +215,7 @@ class Transactions:
         identity = self._known()
         old_rules = self.versions is VERSIONS_1
         try:
-            response = yield from self._insist(
+            response = yield from self._repeat_until_answered(
                 end_request(self.transactional_id, identity, committed=committed),
                 EndTxnResponse,
                 # In protocol 1 a transaction without partitions cannot be aborted; the new epoch below is enough.
@@ -241,7 +241,7 @@ class Transactions:
         assert self._identity.current is not None, "a transaction without a producer id"
         return self._identity.current
 
-    def _insist(
+    def _repeat_until_answered(
         self,
         request: Message,
         response: type[M],

@@ -52,7 +52,7 @@ def refuse(request: Message, error: ApiError) -> Any:
     return _REFUSALS[type(request)](request, error)
 
 
-def _code_alone(response: type[Message]) -> Callable[[Message, ApiError], Message]:
+def _error_code_only(response: type[Message]) -> Callable[[Message, ApiError], Message]:
     return lambda _request, error: response(error_code=error.code)
 
 
@@ -71,14 +71,14 @@ _REFUSALS: dict[type[Message], Callable[[Any, ApiError], Message]] = {
     ElectLeadersRequest: elect_leaders.refuse,
     UpdateFeaturesRequest: _code_and_message(UpdateFeaturesResponse),
     DescribeQuorumRequest: _code_and_message(DescribeQuorumResponse),
-    AssignReplicasToDirsRequest: _code_alone(AssignReplicasToDirsResponse),
-    AlterPartitionRequest: _code_alone(AlterPartitionResponse),
-    AllocateProducerIdsRequest: _code_alone(AllocateProducerIdsResponse),
-    BrokerRegistrationRequest: _code_alone(BrokerRegistrationResponse),
-    BrokerHeartbeatRequest: _code_alone(BrokerHeartbeatResponse),
+    AssignReplicasToDirsRequest: _error_code_only(AssignReplicasToDirsResponse),
+    AlterPartitionRequest: _error_code_only(AlterPartitionResponse),
+    AllocateProducerIdsRequest: _error_code_only(AllocateProducerIdsResponse),
+    BrokerRegistrationRequest: _error_code_only(BrokerRegistrationResponse),
+    BrokerHeartbeatRequest: _error_code_only(BrokerHeartbeatResponse),
     ControllerRegistrationRequest: _code_and_message(ControllerRegistrationResponse),
     UnregisterBrokerRequest: _code_and_message(UnregisterBrokerResponse),
     AddRaftVoterRequest: _code_and_message(AddRaftVoterResponse),
     RemoveRaftVoterRequest: _code_and_message(RemoveRaftVoterResponse),
-    UpdateRaftVoterRequest: _code_alone(UpdateRaftVoterResponse),
+    UpdateRaftVoterRequest: _error_code_only(UpdateRaftVoterResponse),
 }

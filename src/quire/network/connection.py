@@ -206,7 +206,7 @@ class Connection:
         else:
             self._transport.abort()
 
-    def give_request_up(self) -> None:
+    def abandon_request(self) -> None:
         """Closes, and gives back the memory of the incomplete request at once."""
         held, came = self.frames.large_bytes, self.frames.unread_bytes
         self.fail(

@@ -44,7 +44,7 @@ class Reclaim:
             if debts[holder] <= 0 or not self._pool.is_short:
                 break
             if holder.frames.incomplete:
-                holder.give_request_up()
+                holder.abandon_request()
             else:
                 # The buffer is empty: nothing has come since it was allocated.
                 holder.frames.release()

@@ -84,10 +84,10 @@ class BrokerLifecycle:
             left()
             return
         self._leaving = left
-        self._patience = self._clock.call_later(LEAVE_PATIENCE_MS, self._leave_unasked)
+        self._patience = self._clock.call_later(LEAVE_PATIENCE_MS, self._controller_silent)
         self._heartbeat()
 
-    def leave_unasked(self) -> None:
+    def leave_without_controller(self) -> None:
         """Ends a controlled shutdown that no controller is going to answer, because the whole cluster stops."""
         if self._leaving is not None:
             self._leave()
@@ -101,7 +101,7 @@ class BrokerLifecycle:
             self._timer.cancel()
             self._next()
 
-    def _leave_unasked(self) -> None:
+    def _controller_silent(self) -> None:
         self._leave_without("the controller did not answer the controlled shutdown within", LEAVE_PATIENCE_MS)
 
     def _leave_without(self, reason: str, after_ms: int) -> None:

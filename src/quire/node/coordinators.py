@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from quire.coordinators.runtime.machine import StateMachine, Surroundings, Timers
+from quire.coordinators.runtime.machine import MachineEnvironment, StateMachine, Timers
 from quire.coordinators.runtime.runtime import CoordinatorRuntime
 from quire.coordinators.runtime.shard import Shard
 from quire.coordinators.runtime.state_log import StateLog
@@ -147,7 +147,7 @@ class Coordinators:
             f"{GROUP_OFFSETS}-{partition}",
             leader_epoch,
             self._state_log(GROUP_OFFSETS, partition, leader_epoch, "offsets.load.buffer.size"),
-            lambda timers: GroupMachine(self._surroundings(timers, max_batch_bytes)),
+            lambda timers: GroupMachine(self._environment(timers, max_batch_bytes)),
             self._node.clock,
             max_batch_bytes=max_batch_bytes,
             write_timeout_ms=config.get_int("offsets.commit.timeout.ms"),
@@ -162,7 +162,7 @@ class Coordinators:
             f"{TRANSACTION_STATE}-{partition}",
             leader_epoch,
             self._state_log(TRANSACTION_STATE, partition, leader_epoch, "transaction.state.log.load.buffer.size"),
-            lambda timers: self._surroundings(timers, max_batch_bytes),
+            lambda timers: self._environment(timers, max_batch_bytes),
             max_batch_bytes,
         ).shard
 
@@ -193,10 +193,10 @@ class Coordinators:
 
         return max_batch_bytes
 
-    def _surroundings(self, timers: Timers, max_batch_bytes: Callable[[], int]) -> Surroundings:
+    def _environment(self, timers: Timers, max_batch_bytes: Callable[[], int]) -> MachineEnvironment:
         node = self._node
         replica = node.metadata
-        return Surroundings(node.config, node.random, timers, lambda: replica.image, max_batch_bytes)
+        return MachineEnvironment(node.config, node.random, timers, lambda: replica.image, max_batch_bytes)
 
 
 def _created_or_removed(image: ClusterImage, delta: ImageDelta) -> list[str]:

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from quire.coordinators.runtime.machine import Surroundings, Timers
+from quire.coordinators.runtime.machine import MachineEnvironment, Timers
 from quire.coordinators.runtime.shard import Shard, ShardState
 from quire.coordinators.runtime.state_log import StateLog
 from quire.coordinators.transaction.machine import TransactionMachine
@@ -32,12 +32,12 @@ class OwnTransactionShard:
         name: str,
         leader_epoch: int,
         state_log: StateLog,
-        make_surroundings: Callable[[Timers], Surroundings],
+        make_environment: Callable[[Timers], MachineEnvironment],
         max_batch_bytes: Callable[[], int],
     ) -> None:
         self._node = node
         self._leader_epoch = leader_epoch
-        self._make_surroundings = make_surroundings
+        self._make_surroundings = make_environment
         self.shard = Shard(
             name,
             leader_epoch,

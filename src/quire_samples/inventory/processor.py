@@ -171,7 +171,7 @@ class Processor:
                 raise ClientError(
                     f"{topic_partition} is not what one processor wrote: at offset {record.offset} {error}"
                 ) from None
-            self._led_to_something(event.source)
+            self._handled(event.source)
             last = self._last_events.get(event.source.partition)
             if last is None or last.source.offset <= event.source.offset:
                 self._last_events[event.source.partition] = event
@@ -179,7 +179,7 @@ class Processor:
         yield from read(self._cluster, stretches, take)
         self._events_id = to_text(self._cluster.metadata.topics[self.config.topics.events].topic_id)
 
-    def _led_to_something(self, source: Source) -> None:
+    def _handled(self, source: Source) -> None:
         """Compaction keeps the last event of every item, and so also the last event of all."""
         self._done_to[source.partition] = max(self._done_to.get(source.partition, 0), source.offset + 1)
 
@@ -228,7 +228,7 @@ class Processor:
         yield from read(
             self._cluster,
             stretches,
-            lambda topic_partition, record: self._led_to_something(refused_at(topic_partition, record)),
+            lambda topic_partition, record: self._handled(refused_at(topic_partition, record)),
         )
 
     def _restore_seen(self, begin: dict[TopicPartition, int]) -> Steps[None]:
@@ -237,9 +237,9 @@ class Processor:
             topic_partition: Stretch(self.stock.seen.begin(offset, stretches[topic_partition].begin), offset)
             for topic_partition, offset in begin.items()
         }
-        yield from read(self._cluster, window, self._see)
+        yield from read(self._cluster, window, self._check_record)
 
-    def _see(self, topic_partition: TopicPartition, record: Record) -> None:
+    def _check_record(self, topic_partition: TopicPartition, record: Record) -> None:
         command = self.stock.see(record.value, Source(topic_partition.partition, record.offset))
         event = self._last_events.get(topic_partition.partition)
         if event is not None and event.source.offset == record.offset and command != event.command:

@@ -5,7 +5,7 @@ Every step is described in plain words (`story`), from which the transcripts are
 
 from collections.abc import Callable, Mapping
 
-from quire.coordinators.runtime.machine import Caller, Surroundings
+from quire.coordinators.runtime.machine import Caller, MachineEnvironment
 from quire.coordinators.runtime.record import StateRecord, encode_key, encode_value
 from quire.coordinators.runtime.result import CoordinatorResult, R
 from quire.coordinators.transaction.machine import TransactionMachine
@@ -69,10 +69,10 @@ class SimCluster:
 
     # --- The machine and its shard
 
-    def _machine(self, surroundings: Surroundings) -> TransactionMachine:
+    def _machine(self, environment: MachineEnvironment) -> TransactionMachine:
         self.coordinator_epoch += 1
         sender = MarkerSender(self.channel, self.clock, self.coordinator_epoch, self)
-        return TransactionMachine(surroundings, sender, self)
+        return TransactionMachine(environment, sender, self)
 
     @property
     def image(self) -> ClusterImage:

@@ -24,7 +24,7 @@ Sent = tuple[int, list[tuple[int, str, int]]]
 
 
 class Desk:
-    """A sender and its surroundings; the test gives each answer, or all are given at once with `at_once`."""
+    """A sender and its environment; the test gives each answer, or all are given at once with `at_once`."""
 
     def __init__(self, at_once: ErrorCode | None = None) -> None:
         self.at_once = at_once

@@ -33,20 +33,20 @@ class Witness:
         self.markers: list[tuple[int, bool]] = []
         self.refuse: str | None = None
 
-    def meet(self, header: BatchHeader, position: int, expected_offset: int) -> str | None:
+    def visit(self, header: BatchHeader, position: int, expected_offset: int) -> str | None:
         self.irregular.append(header.base_offset)
         self.expected.append(expected_offset)
         return self.refuse
 
-    def meet_producer(self, header: BatchHeader) -> None:
+    def visit_producer(self, header: BatchHeader) -> None:
         self.told.append(header.base_offset)
         self.producers.update(header)
 
-    def meet_marker(self, header: BatchHeader, marker: EndMarker) -> None:
+    def visit_marker(self, header: BatchHeader, marker: EndMarker) -> None:
         self.markers.append((header.base_offset, marker.aborts))
         self.producers.end_transaction(header, marker)
 
-    def pass_over(self, damage: DamagedBatchError) -> int | None:
+    def skip_damaged(self, damage: DamagedBatchError) -> int | None:
         return None
 
 

@@ -18,16 +18,16 @@ class Accepting:
     def __init__(self, refusal: str | None = None) -> None:
         self.refusal = refusal
 
-    def meet(self, header: BatchHeader, position: int, expected_offset: int) -> str | None:
+    def visit(self, header: BatchHeader, position: int, expected_offset: int) -> str | None:
         return self.refusal
 
-    def meet_producer(self, header: BatchHeader) -> None:
+    def visit_producer(self, header: BatchHeader) -> None:
         pass
 
-    def meet_marker(self, header: BatchHeader, marker: EndMarker) -> None:
+    def visit_marker(self, header: BatchHeader, marker: EndMarker) -> None:
         pass
 
-    def pass_over(self, damage: DamagedBatchError) -> int | None:
+    def skip_damaged(self, damage: DamagedBatchError) -> int | None:
         return None
 
 

@@ -71,8 +71,8 @@ def _perhaps(name: str, known: Iterable[str]) -> str:
     return f"; did you mean {nearest[found[0]]}?" if found else ""
 
 
-def obey_stdin(
-    loop: asyncio.AbstractEventLoop, node: Node, stop: Callable[[], None], leave_unasked: Callable[[], None]
+def read_control_lines(
+    loop: asyncio.AbstractEventLoop, node: Node, stop: Callable[[], None], leave_without_controller: Callable[[], None]
 ) -> None:
     """Reads control lines while the node runs, and stops the node when the input ends."""
     faults = node.faults = Faults()
@@ -91,7 +91,7 @@ def obey_stdin(
             return
         for line in splitter.feed(chunk):
             if line.strip() == b"leave":
-                leave_unasked()
+                leave_without_controller()
                 continue
             try:
                 answer = carry_out(faults, line.decode(errors="replace"))

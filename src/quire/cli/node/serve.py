@@ -32,7 +32,7 @@ from quire.storage.errors import DataDirectoryError
 log = logging.getLogger("quire")
 
 
-LEAVE_UNASKED = signal.SIGUSR1
+LEAVE_WITHOUT_CONTROLLER = signal.SIGUSR1
 
 
 class NodeFailedError(Exception):
@@ -78,8 +78,8 @@ def run_node(
     """Runs a node on this thread until SIGTERM or Ctrl-C; `on_ready` gets its HOST:PORT.
 
     With `control` it executes control lines from standard input (see `control`), and stops when the input ends. A
-    `supervised` node was formatted by the supervisor, and takes `LEAVE_UNASKED` for the news that the cluster stops and
-    no longer has a controller.
+    `supervised` node was formatted by the supervisor, and takes `LEAVE_WITHOUT_CONTROLLER` for the news that the
+    cluster stops and no longer has a controller.
     """
     started = time.monotonic()
     warn_if_interpreted()
@@ -120,9 +120,9 @@ def run_node(
             stopping = True
             node.stop().when_done(lambda _: end())
 
-    def leave_unasked() -> None:
+    def leave_without_controller() -> None:
         if node.broker is not None:
-            node.broker.leave_unasked()
+            node.broker.leave_without_controller()
 
     def end() -> None:
         nonlocal stopped
@@ -156,12 +156,12 @@ def run_node(
     node.ready.when_done(ready)
     on_stop_signal(loop, signalled)
     if supervised:
-        loop.call_soon(loop.add_signal_handler, LEAVE_UNASKED, leave_unasked)
+        loop.call_soon(loop.add_signal_handler, LEAVE_WITHOUT_CONTROLLER, leave_without_controller)
     try:
         if control:
-            from quire.cli.node.control import obey_stdin
+            from quire.cli.node.control import read_control_lines
 
-            obey_stdin(loop, node, stop, leave_unasked)
+            read_control_lines(loop, node, stop, leave_without_controller)
         node.start()
         loop.run_forever()
     except (DataDirectoryError, MetadataLogError, UnsupportedMetadataError, OSError) as error:

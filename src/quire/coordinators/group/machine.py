@@ -13,7 +13,7 @@ from quire.coordinators.group.consumer.consumer_groups import ConsumerGroups
 from quire.coordinators.group.group import Groups
 from quire.coordinators.group.listing import list_groups
 from quire.coordinators.group.offsets.offsets import Offsets
-from quire.coordinators.runtime.machine import Caller, Surroundings
+from quire.coordinators.runtime.machine import Caller, MachineEnvironment
 from quire.coordinators.runtime.record import Origin, RecordTypes, StateRecord
 from quire.coordinators.runtime.result import CoordinatorResult
 from quire.protocol.errors import ApiError, ErrorCode
@@ -59,11 +59,11 @@ class GroupMachine:
 
     __slots__ = ("_classic", "_consumer", "_groups", "_offsets")
 
-    def __init__(self, surroundings: Surroundings) -> None:
+    def __init__(self, environment: MachineEnvironment) -> None:
         self._groups = Groups()
-        self._classic = ClassicGroups(self._groups, surroundings)
-        self._consumer = ConsumerGroups(self._groups, surroundings)
-        self._offsets = Offsets(self._groups, surroundings, self._classic.offsets_only)
+        self._classic = ClassicGroups(self._groups, environment)
+        self._consumer = ConsumerGroups(self._groups, environment)
+        self._offsets = Offsets(self._groups, environment, self._classic.offsets_only)
 
     # --- The classic protocol
 

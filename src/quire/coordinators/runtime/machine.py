@@ -37,7 +37,7 @@ class Timers(Protocol):
 
 
 @dataclass(slots=True)
-class Surroundings:
+class MachineEnvironment:
     """What a machine may use besides its own state."""
 
     config: BrokerConfig
@@ -78,5 +78,5 @@ class StateMachine(Protocol):
         ...
 
     def metadata_changed(self, topics: Sequence[str], now_ms: int) -> None:
-        """`Surroundings.image` has changed. `topics` were created or deleted since."""
+        """`MachineEnvironment.image` has changed. `topics` were created or deleted since."""
         ...

@@ -37,7 +37,7 @@ def init_producer_id(
     transactions: Transactions, request: InitProducerIdRequest, api_version: int, now_ms: int, new_producer_id: int
 ) -> CoordinatorResult[InitProducerIdResponse]:
     """ApiError if it is refused; NeedsProducerId if a new producer id is needed and not given."""
-    transactional_id = _checked_id(request, transactions.surroundings.config)
+    transactional_id = _checked_id(request, transactions.environment.config)
     expected = _expected(request)
     transaction = transactions.get(transactional_id)
     if transaction is None:

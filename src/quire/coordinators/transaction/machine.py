@@ -2,7 +2,7 @@
 
 Each operation takes a request and the time, and returns a `CoordinatorResult`. The owner gives the machine
 
-    surroundings        settings, timers and the cluster's image
+    environment        settings, timers and the cluster's image
     marker_writer       a `MarkerSender`, a new one for every machine
     shard               for timeouts that need a new producer id (`TransactionShard`)
 
@@ -13,7 +13,7 @@ operation again with `new_producer_id`. If there is none, the client gets the er
 
 from collections.abc import Sequence
 
-from quire.coordinators.runtime.machine import Caller, Surroundings
+from quire.coordinators.runtime.machine import Caller, MachineEnvironment
 from quire.coordinators.runtime.record import Origin, RecordTypes, StateRecord
 from quire.coordinators.runtime.result import CoordinatorResult, R
 from quire.coordinators.transaction.add_partitions import add_offsets, add_partitions, add_partitions_of
@@ -46,9 +46,9 @@ class TransactionMachine:
 
     __slots__ = ("_marker_writer", "_time_limits", "_transactions")
 
-    def __init__(self, surroundings: Surroundings, marker_writer: MarkerWriter, shard: TransactionShard) -> None:
+    def __init__(self, environment: MachineEnvironment, marker_writer: MarkerWriter, shard: TransactionShard) -> None:
         self._marker_writer = marker_writer
-        self._transactions = Transactions(surroundings, marker_writer)
+        self._transactions = Transactions(environment, marker_writer)
         self._time_limits = TimeLimits(self._transactions, shard)
 
     # --- Requests

@@ -56,13 +56,13 @@ class TimeLimits:
             self._schedule_timeouts(self._interval_ms("transaction.abort.timed.out.transaction.cleanup.interval.ms"))
 
     def _interval_ms(self, setting: str) -> int:
-        return self._transactions.surroundings.config.get_int(setting)
+        return self._transactions.environment.config.get_int(setting)
 
     def _schedule_timeouts(self, delay_ms: float) -> None:
-        self._transactions.surroundings.timers.schedule(TIMEOUTS, delay_ms, self._abort_timed_out)
+        self._transactions.environment.timers.schedule(TIMEOUTS, delay_ms, self._abort_timed_out)
 
     def _schedule_expiry(self, delay_ms: float) -> None:
-        self._transactions.surroundings.timers.schedule(EXPIRY, delay_ms, self._delete_expired)
+        self._transactions.environment.timers.schedule(EXPIRY, delay_ms, self._delete_expired)
 
     # --- Timeouts
 
@@ -74,7 +74,7 @@ class TimeLimits:
         waiting: list[str] = []
         records: list[StateRecord] = []
         partitions = size = 0
-        log_takes_bytes = self._transactions.surroundings.max_batch_bytes()
+        log_takes_bytes = self._transactions.environment.max_batch_bytes()
         for transaction in self._timed_out(now_ms):
             try:
                 record = coordinator_abort(self._transactions, transaction, now_ms)
@@ -124,10 +124,10 @@ class TimeLimits:
     # --- Expired transactional ids
 
     def _delete_expired(self, now_ms: int) -> CoordinatorResult[None]:
-        config = self._transactions.surroundings.config
+        config = self._transactions.environment.config
         oldest_ms = now_ms - config.get_int("transactional.id.expiration.ms")
         interval_ms = self._interval_ms("transaction.remove.expired.transaction.cleanup.interval.ms")
-        most_bytes = min(PORTION_BYTES, self._transactions.surroundings.max_batch_bytes())
+        most_bytes = min(PORTION_BYTES, self._transactions.environment.max_batch_bytes())
         records: list[StateRecord] = []
         size = 0
         for transaction in self._transactions:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple, Protocol
 
-from quire.coordinators.runtime.machine import Surroundings
+from quire.coordinators.runtime.machine import MachineEnvironment
 from quire.coordinators.runtime.record import StateRecord
 from quire.coordinators.transaction.transaction import Partitions, Transaction
 from quire.coordinators.transaction.transaction_state import TransactionState
@@ -42,10 +42,10 @@ class MarkerWriter(Protocol):
 
 
 class Transactions:
-    __slots__ = ("_by_id", "_marker_writer", "ongoing", "surroundings")
+    __slots__ = ("_by_id", "_marker_writer", "environment", "ongoing")
 
-    def __init__(self, surroundings: Surroundings, marker_writer: MarkerWriter) -> None:
-        self.surroundings = surroundings
+    def __init__(self, environment: MachineEnvironment, marker_writer: MarkerWriter) -> None:
+        self.environment = environment
         self.ongoing: dict[str, Transaction] = {}
         """Open transactions, which may time out."""
         self._by_id: dict[str, Transaction] = {}
@@ -99,16 +99,16 @@ class Transactions:
     @property
     def transaction_version(self) -> int:
         """The finalized level of the feature; protocol 2 needs level 2."""
-        return self.surroundings.image().features.get(TRANSACTION_VERSION, 0)
+        return self.environment.image().features.get(TRANSACTION_VERSION, 0)
 
     @property
     def log_version(self) -> int:
         """The version in which values are written."""
-        return 1 if self.surroundings.image().features.get(TRANSACTION_VERSION, 0) >= 1 else 0
+        return 1 if self.environment.image().features.get(TRANSACTION_VERSION, 0) >= 1 else 0
 
     def has_partitions(self, topics: Iterable[AddPartitionsToTxnTopic]) -> bool:
         """Whether all of them exist."""
-        by_name = self.surroundings.image().topics_by_name
+        by_name = self.environment.image().topics_by_name
         for topic in topics:
             found = by_name.get(topic.name)
             if found is None:
@@ -119,7 +119,7 @@ class Transactions:
         return True
 
     def has_partition(self, topic: str, partition: int) -> bool:
-        found = self.surroundings.image().topic(topic)
+        found = self.environment.image().topic(topic)
         return found is not None and partition in found.partitions
 
 

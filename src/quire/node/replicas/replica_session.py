@@ -25,8 +25,8 @@ SESSIONS_OF_A_BROKER = 16
 """A broker has one for each of its fetchers. The one that has not fetched for longest makes room."""
 PARTITIONS_MAX = 100_000
 """In one session: more than a node should have."""
-HURRY_MS = 1_000.0
-HURRIED_WAIT_MS = 20
+SHORT_WAITS_MS = 1_000.0
+SHORT_WAIT_MS = 20
 """After an election fetches wait only this long for this time: the follower may learn of it later than the leader."""
 
 
@@ -64,9 +64,9 @@ class ReplicaSession(ReplicaReader):
     __slots__ = (
         "_by_leader",
         "_clock",
-        "_hurries_until_ms",
         "_more",
         "_scheduled",
+        "_short_waits_until_ms",
         "_timer",
         "broker_epoch",
         "changed",
@@ -95,7 +95,7 @@ class ReplicaSession(ReplicaReader):
         """A fetch waits for this."""
         self._timer: Timer | None = None
         self._scheduled = False
-        self._hurries_until_ms = 0.0
+        self._short_waits_until_ms = 0.0
         self.is_closed = False
 
     def resume(self, epoch: int) -> None:
@@ -196,15 +196,15 @@ class ReplicaSession(ReplicaReader):
     def when_more(self, max_wait_ms: float) -> Pending[None]:
         """Completed when there is something to read, or to say, or after `max_wait_ms`."""
         more: Pending[None] = Pending(on_abandoned=self.stop_waiting)
-        if self._clock.monotonic_ms() < self._hurries_until_ms:
-            max_wait_ms = min(max_wait_ms, HURRIED_WAIT_MS)
+        if self._clock.monotonic_ms() < self._short_waits_until_ms:
+            max_wait_ms = min(max_wait_ms, SHORT_WAIT_MS)
         self._timer = self._clock.call_later(max_wait_ms, self._wake)
         self._more = more
         return more
 
-    def hurry(self) -> None:
+    def expect_fetches_soon(self) -> None:
         """A partition that the follower has to copy has a new leader here."""
-        self._hurries_until_ms = self._clock.monotonic_ms() + HURRY_MS
+        self._short_waits_until_ms = self._clock.monotonic_ms() + SHORT_WAITS_MS
         self._wake()
 
     def _wake(self) -> None:
@@ -298,7 +298,7 @@ class ReplicaSessions:
         for session in self._sessions.values():
             session.quota_changed()
 
-    def hurry(self, replicas: Iterable[int]) -> None:
+    def expect_fetches_soon(self, replicas: Iterable[int]) -> None:
         for replica_id in replicas:
             for session in self._by_replica.get(replica_id, ()):
-                session.hurry()
+                session.expect_fetches_soon()

@@ -79,7 +79,7 @@ class Replicas:
             if before.is_idle:
                 self._node.clock.call_soon(partial(self._end_if_idle, before))
         if leader is not None and leader.followers:
-            self.sessions.hurry(leader.followers.in_sync.replicas)
+            self.sessions.expect_fetches_soon(leader.followers.in_sync.replicas)
         if follower is not None and not self._stopped:
             fetcher = self._fetchers.get(follower.leader_id)
             if fetcher is None:

@@ -233,9 +233,9 @@ class _Repair:
     def _step(self, fetched: Fetched | None) -> None:
         copy = self._copy
         assert copy is not None
-        self._node.jobs.submit(lambda: copy.work(fetched), self._worked, self._failed)
+        self._node.jobs.submit(lambda: copy.work(fetched), self._job_done, self._failed)
 
-    def _worked(self, progress: Progress) -> None:
+    def _job_done(self, progress: Progress) -> None:
         if not self._is_current():
             self._give_up("its log has changed")
         elif isinstance(progress, Copied):
@@ -287,13 +287,13 @@ class _Repair:
         if not self._is_current():
             self._give_up("its log has changed")
         elif isinstance(outcome, ApiError):
-            self._pass_over(source, offset, outcome.message)
+            self._skip_source(source, offset, outcome.message)
         else:
             assert isinstance(outcome, FetchResponse)
             answers = [answer for topic in outcome.responses for answer in topic.partitions]
             code = ErrorCode(outcome.error_code) if not answers else ErrorCode(answers[0].error_code)
             if not answers or code is not ErrorCode.NONE:
-                self._pass_over(source, offset, f"broker {source} cannot send offset {offset}: {code.name}")
+                self._skip_source(source, offset, f"broker {source} cannot send offset {offset}: {code.name}")
                 return
             records = memoryview(answers[0].records or b"")  # type: ignore[arg-type]
             fetched = Fetched(source, records, answers[0].high_watermark)
@@ -303,17 +303,17 @@ class _Repair:
             def worked(progress: Progress) -> None:
                 self._used[source] = None
                 self._all_sources(source)
-                self._worked(progress)
+                self._job_done(progress)
 
             def failed(error: Exception) -> None:
                 if isinstance(error, ApiError) and self._is_current():
-                    self._pass_over(source, offset, error.message)
+                    self._skip_source(source, offset, error.message)
                 else:
                     self._failed(error)
 
             self._node.jobs.submit(lambda: copy.work(fetched), worked, failed)
 
-    def _pass_over(self, source: int, offset: int, why: str) -> None:
+    def _skip_source(self, source: int, offset: int, why: str) -> None:
         self._why.append(why)
         self._sources = [each for each in self._sources if each != source]
         self._fetch(offset)

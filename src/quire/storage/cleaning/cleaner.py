@@ -196,11 +196,11 @@ class Cleaner:
         step_bytes = int(min(STEP_BYTES, max(self._settings().bytes_per_second / 4, 1)))
         self._jobs.submit(
             lambda: cleaning.work(step_bytes),
-            lambda progress: self._worked(cleaning, progress),
+            lambda progress: self._job_done(cleaning, progress),
             lambda error: self._failed(cleaning, error),
         )
 
-    def _worked(self, cleaning: "Cleaning", progress: Progress) -> None:
+    def _job_done(self, cleaning: "Cleaning", progress: Progress) -> None:
         if self._stopped:
             return
         if not cleaning.is_of_use():

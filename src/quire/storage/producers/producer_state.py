@@ -164,7 +164,7 @@ class ProducerEntry:
         return is_open or producer_epoch > self.epoch or not bumps_epoch
 
     def add(self, header: BatchHeader) -> None:
-        self._meet(header)
+        self._visit(header)
         if len(self.batches) == REMEMBERED_BATCHES:
             del self.batches[0]
         self.batches.append(
@@ -175,12 +175,12 @@ class ProducerEntry:
 
     def end_transaction(self, header: BatchHeader, marker: EndMarker) -> int:
         """Ends the transaction; returns its first offset, or -1 if it has no records here."""
-        self._meet(header)
+        self._visit(header)
         self.coordinator_epoch = marker.coordinator_epoch
         first_offset, self.current_txn_first_offset = self.current_txn_first_offset, NO_OFFSET
         return first_offset
 
-    def _meet(self, header: BatchHeader) -> None:
+    def _visit(self, header: BatchHeader) -> None:
         if header.producer_epoch != self.epoch:
             self.epoch = header.producer_epoch
             self.batches.clear()

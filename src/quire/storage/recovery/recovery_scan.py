@@ -98,7 +98,7 @@ class RecoveryScan:
 
     # --- What the scan meets
 
-    def meet(self, header: BatchHeader, position: int, expected_offset: int) -> str | None:
+    def visit(self, header: BatchHeader, position: int, expected_offset: int) -> str | None:
         """Records the epoch of an intact batch, or returns why the batch cannot come next."""
         offset, latest_epoch = header.base_offset, self._epochs.latest
         may_come_later = offset <= self._written_before or self._may_have_gaps
@@ -136,17 +136,17 @@ class RecoveryScan:
             return intact_at(segment.file, position + header.size, segment.size)
         return intact_at(following.file, 0, following.size) if following is not None else None
 
-    def meet_producer(self, header: BatchHeader) -> None:
+    def visit_producer(self, header: BatchHeader) -> None:
         self._producers.update(header)
 
-    def meet_marker(self, header: BatchHeader, marker: EndMarker) -> None:
+    def visit_marker(self, header: BatchHeader, marker: EndMarker) -> None:
         if marker.aborts:
             self._abort_markers[header.last_offset] = header.producer_id
         aborted = self._producers.end_transaction(header, marker)
         if aborted is not None:
             self._segment.add_aborted(aborted)
 
-    def pass_over(self, damage: DamagedBatchError) -> int | None:
+    def skip_damaged(self, damage: DamagedBatchError) -> int | None:
         """The position at which to continue after damage; None if the log ends there."""
         first_offset = self._walk.next_offset
         position = None if self._only_torn else self._position_after(damage)

@@ -257,15 +257,15 @@ class _OfOneEpoch:
     def __init__(self, epoch: int) -> None:
         self._epoch = epoch
 
-    def meet(self, header: BatchHeader, position: int, expected_offset: int) -> str | None:
+    def visit(self, header: BatchHeader, position: int, expected_offset: int) -> str | None:
         if header.base_offset != expected_offset:
             return f"offset {header.base_offset} instead of {expected_offset}"
         if self._epoch not in (NO_EPOCH, header.leader_epoch):
             return f"leader epoch {header.leader_epoch} instead of {self._epoch}"
         return None
 
-    def meet_producer(self, header: BatchHeader) -> None:
+    def visit_producer(self, header: BatchHeader) -> None:
         pass
 
-    def meet_marker(self, header: BatchHeader, marker: EndMarker) -> None:
+    def visit_marker(self, header: BatchHeader, marker: EndMarker) -> None:
         pass

@@ -171,7 +171,7 @@ class RangeCheck:
             if segment_scan.scan(self._file, start, self._end, walk, self, enough=self.position) != self.position:
                 raise DamagedBatchError(self._file.path, start, f"it does not lead to position {self.position}")
             reached = segment_scan.scan(self._file, self.position, self._end, walk, self, enough=self._enough)
-            while reached < self._end and self._doubts(walk.next_offset):
+            while reached < self._end and self._contradicts(walk.next_offset):
                 reached = segment_scan.scan(self._file, reached, self._end, walk, self, enough=reached + 1)
             new = self._new_epoch
             if new is not None and new.next_offset == walk.next_offset and new.position > self._scanned_from:
@@ -186,7 +186,7 @@ class RangeCheck:
         self.until = reached
         return None
 
-    def _doubts(self, next_offset: int) -> bool:
+    def _contradicts(self, next_offset: int) -> bool:
         """Whether the last batch, which ends before `next_offset`, must be confirmed by the next one."""
         return any(doubt is not None and doubt.next_offset == next_offset for doubt in (self._gap, self._new_epoch))
 
@@ -211,7 +211,7 @@ class RangeCheck:
 
     # --- What the scan meets
 
-    def meet(self, header: BatchHeader, position: int, expected_offset: int) -> str | None:
+    def visit(self, header: BatchHeader, position: int, expected_offset: int) -> str | None:
         """Offset and epoch rise from batch to batch.
 
         Where they step back, either this batch is wrong or the one before it, if that was the one that rose too far.
@@ -230,9 +230,9 @@ class RangeCheck:
         if header.last_offset != self._indexed_offset if on_its_own else offset > expected_offset:
             before = self._segment.base_offset if first else expected_offset
             self._gap = _Doubt(position, before, header.next_offset, f"its offset is {offset}, above the next one")
-        return self._meet_epoch(header, position, expected_offset)
+        return self._visit_epoch(header, position, expected_offset)
 
-    def _meet_epoch(self, header: BatchHeader, position: int, expected_offset: int) -> str | None:
+    def _visit_epoch(self, header: BatchHeader, position: int, expected_offset: int) -> str | None:
         """The log's epochs are from a file that may be damaged, too: if two batches in a row contradict it, it is."""
         epoch = header.leader_epoch
         if epoch == NO_EPOCH:
@@ -254,10 +254,10 @@ class RangeCheck:
         self._last_epoch = epoch
         return None
 
-    def meet_producer(self, header: BatchHeader) -> None:
+    def visit_producer(self, header: BatchHeader) -> None:
         pass
 
-    def meet_marker(self, header: BatchHeader, marker: EndMarker) -> None:
+    def visit_marker(self, header: BatchHeader, marker: EndMarker) -> None:
         pass
 
 

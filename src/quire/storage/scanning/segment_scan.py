@@ -22,24 +22,24 @@ _CHUNK = 256 * 1024
 class Visitor(Protocol):
     """Called for batches that the caller of `scan` has to know about."""
 
-    def meet(self, header: BatchHeader, position: int, expected_offset: int) -> str | None:
+    def visit(self, header: BatchHeader, position: int, expected_offset: int) -> str | None:
         """An intact batch that is not a plain continuation: None if it may come here, else why it may not.
 
         `expected_offset` is where the batch before it ended.
         """
         ...
 
-    def meet_producer(self, header: BatchHeader) -> None:
+    def visit_producer(self, header: BatchHeader) -> None:
         """A producer's batch of records. Of many in a row, only the first and the last few are passed on."""
         ...
 
-    def meet_marker(self, header: BatchHeader, marker: EndMarker) -> None: ...
+    def visit_marker(self, header: BatchHeader, marker: EndMarker) -> None: ...
 
 
 class RecoveryVisitor(Visitor, Protocol):
     """Also decides whether a scan continues after damage."""
 
-    def pass_over(self, damage: DamagedBatchError) -> int | None:
+    def skip_damaged(self, damage: DamagedBatchError) -> int | None:
         """The position at which to continue; None if the segment ends at the damage."""
         ...
 
@@ -74,7 +74,7 @@ def _scan(file: File, position: int, end: int, walk: BatchWalk, visitor: Visitor
                 raise DamagedBatchError(file.path, position, "the file is shorter than it was")
         else:
             header = batch_scan.checked_header(file, buffer[:filled], at, position, end)
-            _meet(file, buffer, header, position, walk, visitor)
+            _visit(file, buffer, header, position, walk, visitor)
             walk.take(position, header.size, header.last_offset, header.max_timestamp, header.record_count)
             position += header.size
             at += header.size
@@ -88,11 +88,11 @@ def _size_at(buffer: memoryview, at: int) -> int:
 def _pass_on_producers(walk: BatchWalk, visitor: Visitor) -> None:
     for headers in walk.producers.values():
         for header in headers:
-            visitor.meet_producer(read_header(header))
+            visitor.visit_producer(read_header(header))
     walk.producers.clear()
 
 
-def _meet(
+def _visit(
     file: File, buffer: memoryview, header: BatchHeader, position: int, walk: BatchWalk, visitor: Visitor
 ) -> None:
     _pass_on_producers(walk, visitor)
@@ -102,13 +102,13 @@ def _meet(
     elif header.next_offset > walk.end_limit:
         refused = f"offset {header.last_offset} belongs to the next segment"
     else:
-        refused = visitor.meet(header, position, walk.next_offset)
+        refused = visitor.visit(header, position, walk.next_offset)
     if refused is not None:
         raise DamagedBatchError(file.path, position, refused)
     walk.leader_epoch = max(walk.leader_epoch, header.leader_epoch)
     if is_end_marker(header):
         marker = read_end_marker(buffer, header)
         if marker is not None:
-            visitor.meet_marker(header, marker)
+            visitor.visit_marker(header, marker)
     elif header.producer_id >= 0:
-        visitor.meet_producer(header)
+        visitor.visit_producer(header)

@@ -53,7 +53,7 @@ class SegmentRecovering(SegmentLookup):
             try:
                 position = segment_scan.scan(self.file, position, self.size, walk, visitor)
             except DamagedBatchError as found:
-                following = visitor.pass_over(found)
+                following = visitor.skip_damaged(found)
                 if following is None:
                     damage, self.size = found, found.position
                     break

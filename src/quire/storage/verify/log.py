@@ -106,7 +106,7 @@ class LogVerifier:
             return following
         return None
 
-    def meet(self, header: BatchHeader, position: int, expected_offset: int) -> str | None:
+    def visit(self, header: BatchHeader, position: int, expected_offset: int) -> str | None:
         if header.base_offset < expected_offset:
             return f"offset {header.base_offset} follows {expected_offset - 1}"
         if header.base_offset > expected_offset:
@@ -120,10 +120,10 @@ class LogVerifier:
             self._epochs[header.leader_epoch] = header.base_offset
         return None
 
-    def meet_producer(self, header: BatchHeader) -> None:
+    def visit_producer(self, header: BatchHeader) -> None:
         self._producers.update(header)
 
-    def meet_marker(self, header: BatchHeader, marker: EndMarker) -> None:
+    def visit_marker(self, header: BatchHeader, marker: EndMarker) -> None:
         aborted = self._producers.end_transaction(header, marker)
         if aborted is not None:
             self._aborted.append(aborted)

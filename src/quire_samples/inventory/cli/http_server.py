@@ -106,7 +106,7 @@ class JsonServer:
             # A client may disconnect at any time; that is not an error.
             with contextlib.suppress(OSError, asyncio.IncompleteReadError, asyncio.CancelledError, TimeoutError):
                 if self._connections > self._most_connections:
-                    await self._turn_away(reader, writer)
+                    await self._reject(reader, writer)
                 else:
                     while await self._serve_request(reader, writer):
                         pass
@@ -114,7 +114,7 @@ class JsonServer:
             self._connections -= 1
             writer.transport.abort()
 
-    async def _turn_away(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _reject(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         if self._connections <= 2 * self._most_connections:
             await self._refuse(reader, writer, _too_busy())
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from quire.coordinators.group.classic.classic_groups import ClassicGroups
 from quire.coordinators.group.group import Groups
-from quire.coordinators.runtime.machine import Caller, Surroundings
+from quire.coordinators.runtime.machine import Caller, MachineEnvironment
 from quire.coordinators.runtime.record import Origin, RecordTypes, StateRecord
 from quire.coordinators.runtime.result import CoordinatorResult
 from quire.protocol.errors import ErrorCode
@@ -22,9 +22,9 @@ Request = JoinGroupRequest | SyncGroupRequest | HeartbeatRequest | LeaveGroupReq
 class ClassicMachine:
     record_types = RecordTypes({2: GroupMetadataKey}, {2: GroupMetadataValue})
 
-    def __init__(self, surroundings: Surroundings) -> None:
+    def __init__(self, environment: MachineEnvironment) -> None:
         self.groups = Groups()
-        self.classic = ClassicGroups(self.groups, surroundings)
+        self.classic = ClassicGroups(self.groups, environment)
 
     def handle(self, request: Request, caller: Caller, now_ms: int) -> CoordinatorResult[Any]:
         match request:

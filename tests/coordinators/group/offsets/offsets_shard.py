@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from quire.coordinators.group.group import CheckPartition, Groups, GroupType
 from quire.coordinators.group.offsets.offsets import Offsets
-from quire.coordinators.runtime.machine import Caller, Surroundings
+from quire.coordinators.runtime.machine import Caller, MachineEnvironment
 from quire.coordinators.runtime.record import Origin, RecordTypes, StateRecord, tombstone
 from quire.metadata.image import ClusterImage, PartitionImage, TopicImage
 from quire.pending import Pending
@@ -137,9 +137,9 @@ class ScriptedGroup:
 class OffsetsMachine:
     record_types = RecordTypes(KEY_TYPES, VALUE_TYPES)
 
-    def __init__(self, surroundings: Surroundings) -> None:
+    def __init__(self, environment: MachineEnvironment) -> None:
         self.groups = Groups()
-        self.offsets = Offsets(self.groups, surroundings, self._add)
+        self.offsets = Offsets(self.groups, environment, self._add)
 
     def _add(self, group_id: str) -> None:
         self.groups[group_id] = ScriptedGroup(group_id)

@@ -15,7 +15,7 @@ from typing import NoReturn
 from quire.cli.line_splitter import LineSplitter
 from quire.cli.node.local.plan import PlannedNode
 from quire.cli.node.parent import die_with_parent, set_process_name
-from quire.cli.node.serve import LEAVE_UNASKED, NodeFailedError, run_node
+from quire.cli.node.serve import LEAVE_WITHOUT_CONTROLLER, NodeFailedError, run_node
 from quire.client.shell_loop import BlockingLoop
 from quire.console.failure import EXIT_FAILED
 
@@ -74,7 +74,7 @@ class NodeChild:
         self.pid = pid
         self.last_line = ""
         self._open_pipes = 2
-        self._follow(out, self._said)
+        self._follow(out, self._line_printed)
         self._follow(log, self._logged)
 
     def signal(self, number: int) -> None:
@@ -97,7 +97,7 @@ class NodeChild:
 
         self._loop.watch(pipe, selectors.EVENT_READ, read)
 
-    def _said(self, line: str) -> None:
+    def _line_printed(self, line: str) -> None:
         if line.startswith("ready "):
             self.address = line.removeprefix("ready ")
             self._ready(self)
@@ -126,7 +126,7 @@ def _be_node(node: PlannedNode, parent_pid: int, out: int, log: int) -> NoReturn
         for number in _STOPPING:
             signal.signal(number, signal.SIG_DFL)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, _STOPPING)
-        signal.signal(LEAVE_UNASKED, signal.SIG_IGN)  # until the node can leave
+        signal.signal(LEAVE_WITHOUT_CONTROLLER, signal.SIG_IGN)  # until the node can leave
         os.setsid()
         die_with_parent(parent_pid)
         set_process_name(f"quire {node.name}")

@@ -18,7 +18,7 @@ from quire.cli.node.local.control_socket import ControlSocket
 from quire.cli.node.local.plan import PlannedNode
 from quire.cli.node.local.readiness import when_all_answer
 from quire.cli.node.local.restarts import STOP_TIMEOUT_S, Restarts
-from quire.cli.node.serve import LEAVE_UNASKED
+from quire.cli.node.serve import LEAVE_WITHOUT_CONTROLLER
 from quire.client.shell_loop import BlockingLoop
 from quire.console.stopping import Stop
 from quire.console.terminal import echo
@@ -167,23 +167,25 @@ class Supervisor:
     def _ended(self, child: NodeChild, code: int) -> None:
         if self._is_stopping:
             if code:
-                log.warning("%s %s while it stopped", child.name, _how(code))
+                log.warning("%s %s while it stopped", child.name, _exit_reason(code))
             self._stop_controllers_after_brokers()
             self._end_controlled_shutdown()
             return
         if not self._is_ready:
             reason = child.last_line.removeprefix("quire: ") if code > 0 else ""
-            self._fail(f"{child.name} {_how(code)} before the cluster was ready{': ' + reason if reason else '.'}")
+            self._fail(
+                f"{child.name} {_exit_reason(code)} before the cluster was ready{': ' + reason if reason else '.'}"
+            )
             return
-        if self._restarts.ended(child, _how(code)):
+        if self._restarts.ended(child, _exit_reason(code)):
             return
         if not self._restart:
-            log.error("%s %s, and is not started again", child.name, _how(code))
+            log.error("%s %s, and is not started again", child.name, _exit_reason(code))
             if not any(each.pid is not None for each in self._children):
-                self._failure = f"no node is left; the last one, {child.name}, {_how(code)}."
+                self._failure = f"no node is left; the last one, {child.name}, {_exit_reason(code)}."
             return
         wait_s = self._next_backoff_s(child.name)
-        log.error("%s %s; it is started again%s", child.name, _how(code), f" in {wait_s:g} s" if wait_s else "")
+        log.error("%s %s; it is started again%s", child.name, _exit_reason(code), f" in {wait_s:g} s" if wait_s else "")
         self._loop.call_later(wait_s * 1000, lambda: self._start(child))
 
     def _next_backoff_s(self, name: str) -> float:
@@ -224,7 +226,7 @@ class Supervisor:
         running = [child for child in self._controllers if child.pid is not None]
         if 2 * len(running) <= len(self._controllers):
             for child in self._children:
-                child.signal(LEAVE_UNASKED)
+                child.signal(LEAVE_WITHOUT_CONTROLLER)
 
     def _stop_took_too_long(self) -> None:
         for child in self._children:
@@ -249,7 +251,7 @@ def preload() -> None:
     gc.freeze()
 
 
-def _how(code: int) -> str:
+def _exit_reason(code: int) -> str:
     if code >= 0:
         return f"ended with exit code {code}"
     try:

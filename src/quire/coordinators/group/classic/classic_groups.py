@@ -13,7 +13,7 @@ from quire.coordinators.group.classic.rebalance import Rebalance
 from quire.coordinators.group.classic.state import HEARTBEAT_ERRORS, ClassicState
 from quire.coordinators.group.classic.sync_group import SyncGroup
 from quire.coordinators.group.group import Groups
-from quire.coordinators.runtime.machine import Caller, Surroundings
+from quire.coordinators.runtime.machine import Caller, MachineEnvironment
 from quire.coordinators.runtime.result import CoordinatorResult
 from quire.coordinators.runtime.result_builder import ResultBuilder, complete_all
 from quire.protocol.errors import ApiError, ErrorCode
@@ -39,12 +39,12 @@ class ClassicGroups:
         "_sync_group",
     )
 
-    def __init__(self, groups: Groups, surroundings: Surroundings) -> None:
+    def __init__(self, groups: Groups, environment: MachineEnvironment) -> None:
         self._groups = groups
-        self._config = surroundings.config
-        self._rebalance = Rebalance(surroundings.config, surroundings.timers)
+        self._config = environment.config
+        self._rebalance = Rebalance(environment.config, environment.timers)
         self._sessions = self._rebalance.sessions
-        self._join_group = JoinGroup(surroundings, self._rebalance)
+        self._join_group = JoinGroup(environment, self._rebalance)
         self._sync_group = SyncGroup(self._rebalance)
         self._leave_group = LeaveGroup(self._rebalance)
         self._is_loaded = False

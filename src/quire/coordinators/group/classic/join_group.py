@@ -16,7 +16,7 @@ from quire.coordinators.group.classic.member import Member, PendingJoinResponse,
 from quire.coordinators.group.classic.member_id import new_member_id
 from quire.coordinators.group.classic.rebalance import Rebalance
 from quire.coordinators.group.classic.state import ClassicState
-from quire.coordinators.runtime.machine import Caller, Surroundings
+from quire.coordinators.runtime.machine import Caller, MachineEnvironment
 from quire.coordinators.runtime.result import CoordinatorResult
 from quire.coordinators.runtime.result_builder import ResultBuilder, complete_all
 from quire.coordinators.runtime.unsent import encoded
@@ -68,10 +68,10 @@ class _Attempt(NamedTuple):
 class JoinGroup:
     __slots__ = ("_config", "_max_batch_bytes", "_random", "_rebalance", "_sessions")
 
-    def __init__(self, surroundings: Surroundings, rebalance: Rebalance) -> None:
-        self._config = surroundings.config
-        self._max_batch_bytes = surroundings.max_batch_bytes
-        self._random = surroundings.random
+    def __init__(self, environment: MachineEnvironment, rebalance: Rebalance) -> None:
+        self._config = environment.config
+        self._max_batch_bytes = environment.max_batch_bytes
+        self._random = environment.random
         self._rebalance = rebalance
         self._sessions = rebalance.sessions
 

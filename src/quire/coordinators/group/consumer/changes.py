@@ -18,7 +18,7 @@ from quire.coordinators.group.consumer.regex_subscriptions import RegexSubscript
 from quire.coordinators.group.consumer.settings import ConsumerSettings
 from quire.coordinators.group.consumer.target_runs import ASK_AGAIN_MS, TargetRuns
 from quire.coordinators.group.group import Groups
-from quire.coordinators.runtime.machine import Surroundings
+from quire.coordinators.runtime.machine import MachineEnvironment
 
 FIRST_EPOCH = 2
 """The first group epoch with members. Epoch 1 means that the first target is not computed yet, as in Kafka."""
@@ -27,15 +27,15 @@ FIRST_EPOCH = 2
 class GroupChanges:
     __slots__ = ("_freshness", "_hashes", "_image", "_regexes", "_runs", "_version", "settings")
 
-    def __init__(self, groups: Groups, surroundings: Surroundings) -> None:
-        self.settings = ConsumerSettings(surroundings.config, surroundings.image)
+    def __init__(self, groups: Groups, environment: MachineEnvironment) -> None:
+        self.settings = ConsumerSettings(environment.config, environment.image)
         self._version = 0
         """The number of metadata changes so far."""
         self._freshness: dict[str, Freshness] = {}
-        self._image = surroundings.image
+        self._image = environment.image
         self._hashes = TopicHashes()
         self._regexes = RegexSubscriptions()
-        self._runs = TargetRuns(groups, surroundings.timers, self._compute_target, self._is_target_due)
+        self._runs = TargetRuns(groups, environment.timers, self._compute_target, self._is_target_due)
 
     def metadata_changed(self) -> None:
         self._version += 1

@@ -19,7 +19,7 @@ from quire.coordinators.group.consumer.member_removal import MemberRemoval
 from quire.coordinators.group.consumer.membership import check_size, check_static_member, replace_static_member
 from quire.coordinators.group.consumer.migration import classic_assignment, classic_metadata, told_protocol
 from quire.coordinators.group.consumer.sessions import Sessions
-from quire.coordinators.runtime.machine import Caller, Surroundings
+from quire.coordinators.runtime.machine import Caller, MachineEnvironment
 from quire.coordinators.runtime.result import CoordinatorResult
 from quire.protocol.errors import ApiError, ErrorCode, ProtocolError
 from quire.protocol.messages.consumer_protocol import ConsumerProtocolSubscription
@@ -46,14 +46,14 @@ class ClassicMembers:
 
     def __init__(
         self,
-        surroundings: Surroundings,
+        environment: MachineEnvironment,
         changes: GroupChanges,
         sessions: Sessions,
         removal: MemberRemoval,
     ) -> None:
-        self._random = surroundings.random
-        self._timers = surroundings.timers
-        self._image = surroundings.image
+        self._random = environment.random
+        self._timers = environment.timers
+        self._image = environment.image
         self._changes = changes
         self._settings = changes.settings
         self._sessions = sessions

@@ -210,7 +210,7 @@ class ConsumerGroup:
             if subscription.instance_id is not None:
                 self.static_members[subscription.instance_id] = key.member_id
         elif known is not None:
-            self._disown(known)
+            self._remove_ownership(known)
             del self.members[key.member_id]
 
     def _apply_target_epoch(self, key: Any, value: messages.ConsumerGroupTargetAssignmentMetadataValue | None) -> None:
@@ -236,7 +236,7 @@ class ConsumerGroup:
         if known is None and value is None:
             return
         member = known or Member(key.member_id)
-        self._disown(member)
+        self._remove_ownership(member)
         current = GONE if value is None else records.current_of(value)
         self.members[key.member_id] = member._replace(current=current)
         for held in (current.assigned, current.revoking):
@@ -258,7 +258,7 @@ class ConsumerGroup:
         if subscription.topic_regex:
             _add(self.subscribed_regexes, (subscription.topic_regex,), by)
 
-    def _disown(self, member: Member) -> None:
+    def _remove_ownership(self, member: Member) -> None:
         for held in (member.current.assigned, member.current.revoking):
             _remove_owner(self.owners, held, member.member_id)
 

@@ -33,7 +33,7 @@ from quire.coordinators.group.consumer.migration import upgraded
 from quire.coordinators.group.consumer.requests import check_request
 from quire.coordinators.group.consumer.sessions import Sessions
 from quire.coordinators.group.group import Groups
-from quire.coordinators.runtime.machine import Caller, Surroundings
+from quire.coordinators.runtime.machine import Caller, MachineEnvironment
 from quire.coordinators.runtime.record import StateRecord
 from quire.coordinators.runtime.result import CoordinatorResult
 from quire.protocol import uuids
@@ -47,15 +47,15 @@ from quire.protocol.messages.group_records import ConsumerGroupMemberMetadataKey
 
 
 class ConsumerGroups:
-    def __init__(self, groups: Groups, surroundings: Surroundings) -> None:
+    def __init__(self, groups: Groups, environment: MachineEnvironment) -> None:
         self._groups = groups
-        self._surroundings = surroundings
-        self._timers = surroundings.timers
-        self._changes = GroupChanges(groups, surroundings)
+        self._environment = environment
+        self._timers = environment.timers
+        self._changes = GroupChanges(groups, environment)
         self._settings = self._changes.settings
-        self._removal = MemberRemoval(groups, surroundings, self._changes)
-        self._sessions = Sessions(surroundings.timers, self._removal)
-        self.classic_members = ClassicMembers(surroundings, self._changes, self._sessions, self._removal)
+        self._removal = MemberRemoval(groups, environment, self._changes)
+        self._sessions = Sessions(environment.timers, self._removal)
+        self.classic_members = ClassicMembers(environment, self._changes, self._sessions, self._removal)
         self._unsent_assignments: dict[tuple[str, str], None] = {}
         """Members that may not know their assignment: it changed with a late request, whose response they ignore, or
         under another coordinator, whose response may have been lost. The response to their next heartbeat has it."""
@@ -79,7 +79,7 @@ class ConsumerGroups:
             return self._leave(request, now_ms)
         builder = self._open(request.group_id, creates=request.member_epoch == JOINING_EPOCH)
         check_size(builder.group, request.member_id, request.instance_id, self._settings.most_members)
-        member_id = request.member_id or uuids.to_text(self._surroundings.random.uuid())
+        member_id = request.member_id or uuids.to_text(self._environment.random.uuid())
         step = take_step(builder, request, caller, self._changes, member_id, now_ms)
         self._changes.keep_freshness(builder)
         self._watch_upgraded(builder, now_ms)
@@ -95,7 +95,7 @@ class ConsumerGroups:
         return min(usual_ms, waits_ms) or usual_ms
 
     def describe(self, group: ConsumerGroup) -> DescribedGroup:
-        return described(group, self._settings.assignor(group.preferred_assignor()), self._surroundings.image())
+        return described(group, self._settings.assignor(group.preferred_assignor()), self._environment.image())
 
     def _changes_nothing(self, request: ConsumerGroupHeartbeatRequest, caller: Caller, now_ms: int) -> bool:
         """The usual heartbeat of a reconciled member: it only renews the session."""
@@ -139,7 +139,7 @@ class ConsumerGroups:
             builder = ConsumerResultBuilder(ConsumerGroup(group_id))
             builder.write_conversion(*group.tombstones())
             return builder
-        return upgraded(group, self._settings, self._surroundings.image())
+        return upgraded(group, self._settings, self._environment.image())
 
     def _must_send_assignment(self, group_id: str, step: HeartbeatStep) -> bool:
         key = group_id, step.member.member_id

@@ -9,17 +9,17 @@ from quire.coordinators.group.consumer.consumer_result_builder import ConsumerRe
 from quire.coordinators.group.consumer.member import Member
 from quire.coordinators.group.consumer.migration import can_downgrade, downgrade_records
 from quire.coordinators.group.group import Groups
-from quire.coordinators.runtime.machine import Surroundings
+from quire.coordinators.runtime.machine import MachineEnvironment
 from quire.coordinators.runtime.result import CoordinatorResult
 from quire.coordinators.runtime.unsent import encoded
 
 
 class MemberRemoval:
-    __slots__ = ("_changes", "_groups", "_surroundings")
+    __slots__ = ("_changes", "_environment", "_groups")
 
-    def __init__(self, groups: Groups, surroundings: Surroundings, changes: GroupChanges) -> None:
+    def __init__(self, groups: Groups, environment: MachineEnvironment, changes: GroupChanges) -> None:
         self._groups = groups
-        self._surroundings = surroundings
+        self._environment = environment
         self._changes = changes
 
     def fence_member(self, group_id: str, member_id: str, now_ms: int) -> CoordinatorResult[None]:
@@ -46,9 +46,9 @@ class MemberRemoval:
         """
         if not can_downgrade(remaining, self._changes.settings):
             return False
-        image = self._surroundings.image()
+        image = self._environment.image()
         records = downgrade_records(builder.group, remaining, image, now_ms, rebalances=rebalances)
-        if encoded([*builder.records, *records], now_ms)[1] > self._surroundings.max_batch_bytes():
+        if encoded([*builder.records, *records], now_ms)[1] > self._environment.max_batch_bytes():
             return False
         builder.write_conversion(*records)
         return True

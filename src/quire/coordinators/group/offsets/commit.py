@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from quire.coordinators.group.group import CheckPartition, Groups
 from quire.coordinators.group.offsets.committed import NO_TIMESTAMP, offset_record
-from quire.coordinators.runtime.machine import Caller, Surroundings
+from quire.coordinators.runtime.machine import Caller, MachineEnvironment
 from quire.coordinators.runtime.record import StateRecord
 from quire.coordinators.runtime.result import CoordinatorResult, WrittenBy
 from quire.metadata.image import TopicImage
@@ -54,16 +54,16 @@ class _Topic:
 
 
 class CommitRequests:
-    __slots__ = ("_groups", "_surroundings")
+    __slots__ = ("_environment", "_groups")
 
-    def __init__(self, groups: Groups, surroundings: Surroundings) -> None:
+    def __init__(self, groups: Groups, environment: MachineEnvironment) -> None:
         self._groups = groups
-        self._surroundings = surroundings
+        self._environment = environment
 
     def commit(
         self, request: OffsetCommitRequest, caller: Caller, now_ms: int
     ) -> CoordinatorResult[OffsetCommitResponse]:
-        image = self._surroundings.image()
+        image = self._environment.image()
         by_id = caller.api_version >= TOPIC_IDS_SINCE
         topics = [
             self._check_topic(image.topic_by_id(each.topic_id), each.partitions, ErrorCode.UNKNOWN_TOPIC_ID)
@@ -96,7 +96,7 @@ class CommitRequests:
     ) -> CoordinatorResult[TxnOffsetCommitResponse]:
         if not request.group_id:
             raise ApiError(ErrorCode.INVALID_GROUP_ID, "offsets in a transaction need a group: give a group id")
-        image = self._surroundings.image()
+        image = self._environment.image()
         topics = [self._check_topic(image.topic(each.name), each.partitions) for each in request.topics]
         records: list[StateRecord] = []
         if not all(topic.is_unknown for topic in topics):
@@ -130,7 +130,7 @@ class CommitRequests:
         if topic is None:
             return _Topic(None, partitions, [unknown_topic] * len(partitions))
         # Kafka counts characters, in spite of the name of the setting.
-        max_length = self._surroundings.config.get_int("offset.metadata.max.bytes")
+        max_length = self._environment.config.get_int("offset.metadata.max.bytes")
         errors = []
         for partition in partitions:
             if partition.partition_index not in topic.partitions:

@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from quire.coordinators.group.offsets.committed import NO_TOPIC_ID
 from quire.coordinators.group.offsets.store import OffsetStore
 from quire.coordinators.group.offsets.tombstones import TombstoneStep
-from quire.coordinators.runtime.machine import Surroundings
+from quire.coordinators.runtime.machine import MachineEnvironment
 from quire.coordinators.runtime.result import CoordinatorResult
 from quire.protocol.errors import ErrorCode
 
@@ -25,11 +25,11 @@ _Deleted = tuple[str, bytes]
 
 
 class DeletedTopics:
-    __slots__ = ("_deleted", "_ids", "_seen", "_store", "_surroundings")
+    __slots__ = ("_deleted", "_environment", "_ids", "_seen", "_store")
 
-    def __init__(self, store: OffsetStore, surroundings: Surroundings) -> None:
+    def __init__(self, store: OffsetStore, environment: MachineEnvironment) -> None:
         self._store = store
-        self._surroundings = surroundings
+        self._environment = environment
         self._ids: dict[str, set[bytes]] = {}
         """The topic ids of the offsets, by topic."""
         self._seen: dict[str, bytes] = {}
@@ -66,20 +66,20 @@ class DeletedTopics:
     def continue_deletion(self) -> None:
         """A transaction has ended, and offsets may have waited for that; or there are more deleted topics."""
         if self._deleted:
-            self._surroundings.timers.schedule(_TIMER, 0, self._delete)
+            self._environment.timers.schedule(_TIMER, 0, self._delete)
 
     def _current_id(self, topic: str) -> bytes:
-        image = self._surroundings.image().topic(topic)
+        image = self._environment.image().topic(topic)
         return NO_TOPIC_ID if image is None else image.topic_id
 
     def _delete(self, _now_ms: int) -> CoordinatorResult[None]:
-        step = TombstoneStep(self._surroundings.max_batch_bytes())
+        step = TombstoneStep(self._environment.max_batch_bytes())
         finished: list[_Deleted] = []
         for (topic, topic_id), with_offsets_without_id in self._deleted.items():
             ids = {topic_id, NO_TOPIC_ID} if with_offsets_without_id else {topic_id}
             nothing_waits = self._delete_topic(topic, ids, step)
             if step.is_full:
-                self._surroundings.timers.schedule(_TIMER, 0, self._delete)
+                self._environment.timers.schedule(_TIMER, 0, self._delete)
                 break
             if nothing_waits:
                 finished.append((topic, topic_id))
@@ -89,7 +89,7 @@ class DeletedTopics:
                 for deleted in finished:
                     self._forget(deleted)
             elif code is ErrorCode.MESSAGE_TOO_LARGE:
-                self._surroundings.timers.cancel(_TIMER)  # the log would refuse the next step, too
+                self._environment.timers.cancel(_TIMER)  # the log would refuse the next step, too
 
         return CoordinatorResult(None, step.records, when_written=written)
 

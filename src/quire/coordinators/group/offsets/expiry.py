@@ -11,7 +11,7 @@ from quire.coordinators.group.group import Group, Groups
 from quire.coordinators.group.offsets.committed import NO_TIMESTAMP, CommittedOffset
 from quire.coordinators.group.offsets.store import OffsetStore
 from quire.coordinators.group.offsets.tombstones import TombstoneStep
-from quire.coordinators.runtime.machine import Surroundings
+from quire.coordinators.runtime.machine import MachineEnvironment
 from quire.coordinators.runtime.result import CoordinatorResult
 from quire.protocol.errors import ErrorCode
 
@@ -23,18 +23,18 @@ _TIMER = "expire offsets"
 
 
 class OffsetExpiry:
-    __slots__ = ("_groups", "_left", "_store", "_surroundings")
+    __slots__ = ("_environment", "_groups", "_left", "_store")
 
-    def __init__(self, store: OffsetStore, groups: Groups, surroundings: Surroundings) -> None:
+    def __init__(self, store: OffsetStore, groups: Groups, environment: MachineEnvironment) -> None:
         self._store = store
         self._groups = groups
-        self._surroundings = surroundings
+        self._environment = environment
         self._left: list[str] = []
         """Groups that are left to check, the next one last."""
 
     def start(self) -> None:
-        self._surroundings.timers.schedule(
-            _TIMER, self._surroundings.config.get_int("offsets.retention.check.interval.ms"), self._step
+        self._environment.timers.schedule(
+            _TIMER, self._environment.config.get_int("offsets.retention.check.interval.ms"), self._step
         )
 
     def _step(self, now_ms: int) -> CoordinatorResult[None]:
@@ -42,7 +42,7 @@ class OffsetExpiry:
         self.start()
         if not self._left:
             self._left = list(reversed(self._groups))
-        step = TombstoneStep(self._surroundings.max_batch_bytes())
+        step = TombstoneStep(self._environment.max_batch_bytes())
         checked = 0
         while self._left and checked < MAX_CHECKED and not step.is_full:
             group = self._groups.get(self._left[-1])
@@ -52,7 +52,7 @@ class OffsetExpiry:
             if not step.is_full:
                 self._left.pop()
         if self._left:
-            self._surroundings.timers.schedule(_TIMER, 0, self._step)
+            self._environment.timers.schedule(_TIMER, 0, self._step)
 
         def written(code: ErrorCode) -> None:
             if code is ErrorCode.MESSAGE_TOO_LARGE:
@@ -89,5 +89,5 @@ class OffsetExpiry:
             return False
         if offset.expire_timestamp_ms != NO_TIMESTAMP:
             return now_ms >= offset.expire_timestamp_ms
-        retention_ms = self._surroundings.config.get_int("offsets.retention.minutes") * _MINUTE_MS
+        retention_ms = self._environment.config.get_int("offsets.retention.minutes") * _MINUTE_MS
         return now_ms - unused_since_ms >= retention_ms

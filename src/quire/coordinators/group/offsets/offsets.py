@@ -11,7 +11,7 @@ from quire.coordinators.group.offsets.expiry import OffsetExpiry
 from quire.coordinators.group.offsets.fetch import fetch_offsets
 from quire.coordinators.group.offsets.store import OffsetStore
 from quire.coordinators.group.offsets.tombstones import TombstoneStep
-from quire.coordinators.runtime.machine import Caller, Surroundings
+from quire.coordinators.runtime.machine import Caller, MachineEnvironment
 from quire.coordinators.runtime.record import Origin
 from quire.coordinators.runtime.result import CoordinatorResult
 from quire.protocol.messages.group_records import (
@@ -29,16 +29,16 @@ from quire.protocol.messages.txn_offset_commit import TxnOffsetCommitRequest, Tx
 class Offsets:
     """`add_group` registers a group that has only offsets."""
 
-    __slots__ = ("_add_group", "_deleted_topics", "_expiry", "_groups", "_requests", "_store", "_surroundings")
+    __slots__ = ("_add_group", "_deleted_topics", "_environment", "_expiry", "_groups", "_requests", "_store")
 
-    def __init__(self, groups: Groups, surroundings: Surroundings, add_group: Callable[[str], object]) -> None:
+    def __init__(self, groups: Groups, environment: MachineEnvironment, add_group: Callable[[str], object]) -> None:
         self._groups = groups
-        self._surroundings = surroundings
+        self._environment = environment
         self._add_group = add_group
         self._store = OffsetStore()
-        self._requests = CommitRequests(groups, surroundings)
-        self._expiry = OffsetExpiry(self._store, groups, surroundings)
-        self._deleted_topics = DeletedTopics(self._store, surroundings)
+        self._requests = CommitRequests(groups, environment)
+        self._expiry = OffsetExpiry(self._store, groups, environment)
+        self._deleted_topics = DeletedTopics(self._store, environment)
 
     # --- Requests
 
@@ -59,7 +59,7 @@ class Offsets:
             fetch_offsets(
                 self._store,
                 self._groups,
-                self._surroundings.image(),
+                self._environment.image(),
                 request,
                 require_stable=require_stable,
                 api_version=caller.api_version,
@@ -70,11 +70,11 @@ class Offsets:
         return self._store.has_pending_of(producer_id)
 
     def delete(self, request: OffsetDeleteRequest) -> CoordinatorResult[OffsetDeleteResponse]:
-        return delete_offsets(self._store, self._groups, self._surroundings.image(), request)
+        return delete_offsets(self._store, self._groups, self._environment.image(), request)
 
     def deletion(self, group_id: str) -> TombstoneStep:
         """The next step of the deletion of all offsets of a group."""
-        return delete_all_step(self._store, group_id, self._surroundings.max_batch_bytes())
+        return delete_all_step(self._store, group_id, self._environment.max_batch_bytes())
 
     # --- Records
 
