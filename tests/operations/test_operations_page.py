@@ -113,7 +113,8 @@ def test_a_broker_is_added_and_decommissioned(machines: Machines) -> None:
     assert has_replicas_on(machines, "crowded", 4)
     machines.must("quire topics create --replication-factor 4 everywhere")
     refused = machines.run("ssh host-4 sudo systemctl stop quire; quire brokers unregister 4")
-    assert refused.returncode == 1 and "everywhere-0): move them with `quire partitions reassign" in refused.stderr
+    assert refused.returncode == 1 and "broker 4 has replicas of" in refused.stderr
+    assert "move them with `quire partitions reassign --drain 4`" in refused.stderr
     machines.must("ssh host-4 sudo systemctl start quire; quire topics delete --yes everywhere")
     machines.must("quire cluster check-restart --node 4 --back --wait 90")
     run(machines, "Decommission a broker")
